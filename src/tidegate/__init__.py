@@ -1,0 +1,6 @@
+"""Tidegate keeps an overloaded dependency from becoming an outage of everything that calls it."""
+
+from tidegate._version import __version__
+from tidegate.errors import InputError, InvariantError, SettingsError, TidegateError
+
+__all__ = ["InputError", "InvariantError", "SettingsError", "TidegateError", "__version__"]

@@ -1,0 +1,1 @@
+"""From a description or from traces to a verdict."""

@@ -1,0 +1,1 @@
+"""Parse, call, print, exit code. Nothing is decided here."""

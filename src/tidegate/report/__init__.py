@@ -1,0 +1,1 @@
+"""One finding model, three renderings: text, JSON and HTML."""
