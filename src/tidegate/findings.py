@@ -95,7 +95,8 @@ class ClientGoodput(msgspec.Struct, frozen=True, kw_only=True):
 
 class Fall(msgspec.Struct, frozen=True, kw_only=True):
     """Somebody who falls and need not: `needed` is the share of their requests that truly needs
-    what was hit."""
+    what was hit.
+    """
 
     client: str
     journey: str | None
