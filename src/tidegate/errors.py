@@ -28,14 +28,18 @@ class SettingsError(TidegateError, ValueError):
     """A setting is wrong.
 
     `path` leads to it from the top of the file or of the settings object; `where` is
-    `file:line:column` when the setting was read from a file, else empty.
+    `file:line:column` when the setting was read from a file, else empty. `expected` says alone what
+    would be right, so that a shell can put beside it what the user wrote instead of our number.
     """
 
-    def __init__(self, message: str, *, path: tuple[str, ...] = (), where: str = "") -> None:
+    def __init__(
+        self, message: str, *, path: tuple[str, ...] = (), where: str = "", expected: str = ""
+    ) -> None:
         self.message = message
         self.path = path
         self.where = where
-        super().__init__(message, path, where)
+        self.expected = expected
+        super().__init__(message)  # the message alone, so that the error can cross a process pool
 
     def __str__(self) -> str:
         place = ".".join(self.path)
@@ -43,7 +47,9 @@ class SettingsError(TidegateError, ValueError):
 
     def under(self, *keys: str) -> "SettingsError":
         """The same error seen from further up: `keys` are put before its path."""
-        return SettingsError(self.message, path=(*keys, *self.path), where=self.where)
+        return SettingsError(
+            self.message, path=(*keys, *self.path), where=self.where, expected=self.expected
+        )
 
 
 class InvariantError(TidegateError, AssertionError):

@@ -132,10 +132,13 @@ def parse_duration(text: str) -> int:
     match = _DURATION_RE.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"expected {type_names['duration']}, found {_quoted(text)}")
-    value = _finite(float(match[1]), "duration", text) * _DURATION_UNITS[match[2]]
-    if value > _DURATION_MAX:
+    number = _finite(float(match[1]), "duration", text)
+    if number * _DURATION_UNITS[match[2]] > _DURATION_MAX:
         raise ValueError(f"expected a duration of at most 100 years, found {_quoted(text)}")
-    return round(value)
+    if "." in match[1]:
+        return round(number * _DURATION_UNITS[match[2]])
+    # Whole numbers stay whole: a float is exact only up to 104 days of nanoseconds.
+    return int(match[1].lstrip("0") or "0") * _DURATION_UNITS[match[2]]
 
 
 def parse_rate(text: str) -> float:

@@ -9,7 +9,7 @@ __all__ = ["finite", "refuse"]
 
 def refuse(key: str, expected: str, found: object) -> SettingsError:
     """The error for one key; the caller raises it."""
-    return SettingsError(f"expected {expected}, found {found!r}", path=(key,))
+    return SettingsError(f"expected {expected}, found {found!r}", path=(key,), expected=expected)
 
 
 def finite(key: str, value: float, low: float, high: float, expected: str) -> None:

@@ -234,7 +234,8 @@ class Trigger(Settings, frozen=True, kw_only=True, rename={"for_": "for"}):
         given = [
             k
             for k in (*every, "rate_limit", "per_request")
-            if getattr(self, k) not in (None, False)
+            # Zero is an effect too: `capacity: 0%` is a total outage, and 0 == False.
+            if getattr(self, k) is not None and getattr(self, k) is not False
         ]
         if not given:
             raise SettingsError(f"expected what happens, one of: {', '.join(fits)}")
