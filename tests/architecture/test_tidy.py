@@ -1,0 +1,190 @@
+"""The house style, as far as a machine can read it: people follow the rules that a test checks.
+
+Every rule is a function from a file to its faults. The tree must have none, and each rule must see
+a small planted one.
+"""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SRC = ROOT / "src" / "tidegate"
+FUNCTION_LINES_MAX = 70
+LINE_LENGTH_MAX = 100
+TREES = (".ci", "benchmarks", "docs", "examples", "src", "tests")
+
+# Put together here, so that this file does not hold what it looks for.
+UNFINISHED = re.compile("|".join(("TO" + "DO", "FIX" + "ME", "X" * 3)))
+ELSEWHERE = re.compile(
+    "|".join(
+        (
+            r"(?<![\w.~}])/(?:wo" + r"rk|ro" + r"ot|ho" + r"me|Us" + r"ers)/",
+            r"\.\./sha" + "red",
+            r"py" + r"pi\.org",
+            "python" + "hosted",
+            r"npm" + r"js",
+            r"deb\.deb" + "ian",
+            r"maven\.(?:org|apache)",
+            r"(?:proxy\.golang|crates)\.(?:org|io)",
+        )
+    )
+)
+
+
+class Source(NamedTuple):
+    """A file and what it holds, so that a test can plant one without a disk."""
+
+    name: str
+    text: str
+
+    @property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
+
+
+def texts() -> Iterator[Source]:
+    """Every text file that belongs to the project; caches and environments do not."""
+    files = [file for file in ROOT.iterdir() if file.is_file()]
+    for tree in TREES:
+        files += (ROOT / tree).rglob("*")
+    for file in sorted(files):
+        if file.is_file() and "__pycache__" not in file.parts:
+            try:
+                yield Source(file.relative_to(ROOT).as_posix(), file.read_text("utf-8"))
+            except UnicodeDecodeError:
+                continue  # a picture or a database
+
+
+TEXTS = list(texts())
+MODULES = [source for source in TEXTS if source.name.endswith(".py")]
+PACKAGE = [source for source in MODULES if source.name.startswith("src/")]
+
+
+def long_functions(source: Source) -> Iterator[str]:
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if lines > FUNCTION_LINES_MAX:
+                yield f"{source.name}: {node.name} has {lines} lines"
+
+
+def long_lines(source: Source) -> Iterator[str]:
+    for number, line in enumerate(source.text.splitlines(), 1):
+        if len(line) > LINE_LENGTH_MAX:
+            yield f"{source.name}:{number}: {len(line)} columns"
+
+
+def without_opening(source: Source) -> Iterator[str]:
+    """A module opens with at least one sentence: the question it answers."""
+    first = (ast.get_docstring(source.tree) or "").partition("\n\n")[0].strip()
+    is_sentence = len(first.split()) >= 3 and first[-1] in ".?!:"
+    if not is_sentence and source.text.strip():
+        yield f"{source.name}: opens with {first!r}"
+
+
+def unfinished(source: Source) -> Iterator[str]:
+    for number, line in enumerate(source.text.splitlines(), 1):
+        if UNFINISHED.search(line):
+            yield f"{source.name}:{number}: {line.strip()}"
+
+
+def from_elsewhere(source: Source) -> Iterator[str]:
+    """Paths of one machine and addresses of registries: a clone has neither."""
+    for number, line in enumerate(source.text.splitlines(), 1):
+        if ELSEWHERE.search(line):
+            yield f"{source.name}:{number}: {line.strip()}"
+
+
+def public_names(tree: ast.Module) -> set[str]:
+    names: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign):
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+    return {name for name in names if not name.startswith("_") or name == "__all__"}
+
+
+def without_all(source: Source) -> Iterator[str]:
+    """A public module says which of its names are for others."""
+    names = public_names(source.tree)
+    if names and "__all__" not in names and not Path(source.name).name.startswith("_"):
+        yield f"{source.name}: has no __all__"
+
+
+def printing(source: Source) -> Iterator[str]:
+    """Only a command prints."""
+    if source.name.startswith("src/tidegate/cli/"):
+        return
+    for node in ast.walk(source.tree):
+        calls_print = (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "print"
+        )
+        reaches_out = (
+            isinstance(node, ast.Attribute)
+            and node.attr in {"stdout", "stderr"}
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "sys"
+        )
+        if calls_print or reaches_out:
+            yield f"{source.name}:{node.lineno}: prints"
+
+
+RULES = [
+    (long_functions, MODULES),
+    (long_lines, MODULES),
+    (without_opening, MODULES),
+    (unfinished, TEXTS),
+    (from_elsewhere, TEXTS),
+    (without_all, PACKAGE),
+    (printing, PACKAGE),
+]
+FAULTS = [
+    (long_functions, "def f():\n" + "    pass\n" * FUNCTION_LINES_MAX),
+    (long_lines, f"# {'=' * LINE_LENGTH_MAX}"),
+    (without_opening, "x = 1"),
+    (without_opening, '"""Settings."""'),
+    (unfinished, "# TO" + "DO: later"),
+    (from_elsewhere, "see /wo" + "rk/main"),
+    (from_elsewhere, "--index-url https://py" + "pi.org/simple"),
+    (without_all, "def f(): ..."),
+    (printing, "print(1)"),
+    (printing, "import sys\nsys.stderr.write('')"),
+]
+
+
+@pytest.mark.parametrize(("rule", "sources"), RULES)
+def test_the_tree_is_tidy(rule: Callable[[Source], Iterator[str]], sources: list[Source]) -> None:
+    faults = [fault for source in sources for fault in rule(source)]
+    assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize(("rule", "fault"), FAULTS)
+def test_a_planted_fault_is_seen(rule: Callable[[Source], Iterator[str]], fault: str) -> None:
+    assert list(rule(Source("src/tidegate/planted.py", fault)))
+
+
+def test_importing_loads_the_standard_library_and_msgspec_alone() -> None:
+    script = (
+        "import json, sys; before = set(sys.modules); import tidegate;"
+        "print(json.dumps(sorted(set(sys.modules) - before)))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True
+    )
+    loaded = {name.partition(".")[0] for name in json.loads(run.stdout)}
+    assert "tidegate" in loaded
+    assert loaded <= {"tidegate", "msgspec"} | sys.stdlib_module_names
+    assert "asyncio" not in loaded
