@@ -5,12 +5,12 @@ comment names who else uses that default; what goes wrong at half and at double 
 page in the docs.
 """
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal, get_args
 
 import msgspec
 
-from tidegate.settings.rules import finite, refuse
-from tidegate.units import MILLISECOND, SECOND, Count, Duration, Rate, Share
+from tidegate.settings.rules import finite, one_of, refuse, whole
+from tidegate.units import HOUR, MILLISECOND, SECOND, Count, Duration, Rate, Share
 
 __all__ = [
     "Adaptive",
@@ -18,13 +18,23 @@ __all__ = [
     "Breaker",
     "Budget",
     "CoDel",
+    "Full",
+    "Jitter",
     "Limit",
+    "Order",
     "Queue",
     "RateLimit",
+    "RetryReason",
     "Settings",
 ]
 
 RetryReason = Literal["timeout", "failure", "overloaded"]
+Jitter = Literal["full", "equal", "none"]
+Order = Literal["fifo", "lifo", "adaptive_lifo"]
+Full = Literal["refuse", "silence"]
+
+_COUNT_MAX: Final = 1_000_000
+_RATE_MAX: Final = 10_000_000  # at 100 ns a decision nothing here could enforce more
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,9 +50,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class Budget(Settings, frozen=True, kw_only=True):
     """How many retries all calls together may make: `budget: 10%`.
 
-    Every first attempt deposits `ratio` tokens, every retry takes one. Saved tokens never exceed
-    `ratio` times the first attempts of the last `window`, and never less than one, so that a rare
-    caller can still retry once.
+    Every first attempt deposits `ratio` tokens, every retry takes one. Saved tokens are capped at
+    `ratio` times the first attempts of the last `window`, and the cap is never below one, so that
+    a rare caller can still retry once. `ratio: 0%` allows no retry at all.
     """
 
     shorthand: ClassVar[str | None] = "ratio"
@@ -51,8 +61,8 @@ class Budget(Settings, frozen=True, kw_only=True):
     window: Duration = 10 * SECOND  # Finagle and linkerd keep deposits for 10 s
 
     def __post_init__(self) -> None:
-        finite("ratio", self.ratio, 0, 10, "a share from 0 to 10")
-        finite("window", self.window, SECOND, 3600 * SECOND, "a duration from 1s to 1h")
+        finite("ratio", self.ratio, 0, 10, "a share from 0% to 1000%")
+        whole("window", self.window, SECOND, HOUR, "a duration from 1s to 1h")
 
 
 class Backoff(Settings, frozen=True, kw_only=True):
@@ -65,15 +75,16 @@ class Backoff(Settings, frozen=True, kw_only=True):
 
     shorthand: ClassVar[str | None] = "base"
 
-    base: Duration = 100 * MILLISECOND  # AWS SDKs 2022; gRPC's 1 s suits connections, not calls
+    base: Duration = 100 * MILLISECOND  # AWS SDKs for Java and JavaScript; Envoy has 25 ms
     factor: float = 2.0  # every SDK; 1.0 is a constant wait
-    max: Duration = 20 * SECOND  # AWS SDK "standard" mode
-    jitter: Literal["full", "equal", "none"] = "full"  # Brooker 2015: least work at equal delay
+    max: Duration = 20 * SECOND  # AWS SDKs
+    jitter: Jitter = "full"  # Brooker 2015: least work at equal delay
 
     def __post_init__(self) -> None:
-        finite("base", self.base, 0, 86_400 * SECOND, "a duration from 0s to 24h")
+        whole("base", self.base, 0, 24 * HOUR, "a duration from 0s to 24h")
         finite("factor", self.factor, 1, 100, "a number from 1 to 100")
-        finite("max", self.max, 0, 86_400 * SECOND, "a duration from 0s to 24h")
+        whole("max", self.max, 0, 24 * HOUR, "a duration from 0s to 24h")
+        one_of("jitter", self.jitter, get_args(Jitter))
         if self.max < self.base:
             raise refuse("max", "at least the base", self.max)
 
@@ -82,30 +93,30 @@ class Breaker(Settings, frozen=True, kw_only=True):
     """When to stop calling altogether, and how to come back: `breaker: 50%`.
 
     Closed, it counts the outcomes of the last `window`; at `failures` or more of at least
-    `volume` it opens. After `open_for` it lets `probes` calls through at a time, each with a
-    `lease`; when `probes` of them have succeeded it closes, and admits a share that grows
-    from `ramp_from` to all over `ramp`.
+    `volume` it opens. After `open_for` it lets `probes` calls through, each with a `lease`; when
+    all of them have succeeded it closes, and admits a share that grows from `ramp_from` to all
+    over `ramp`.
     """
 
     shorthand: ClassVar[str | None] = "failures"
 
-    failures: Share = 0.5  # resilience4j, Hystrix, Envoy's success-rate ejection
+    failures: Share = 0.5  # Hystrix, resilience4j
     window: Duration = 10 * SECOND  # Hystrix
     volume: Count = 20  # Hystrix requestVolumeThreshold
     open_for: Duration = 5 * SECOND  # Hystrix, Polly
-    probes: Count = 3  # Istio and failsafe examples; 1 lets one lucky call close it
-    lease: Duration = 30 * SECOND  # a probe not settled by then counts as failed
-    ramp: Duration = 10 * SECOND  # Envoy slow start window of the docs
+    probes: Count = 3  # between Hystrix and Polly (1) and resilience4j (10)
+    lease: Duration = 30 * SECOND  # the usual timeout of one HTTP call; no precedent sets one
+    ramp: Duration = 10 * SECOND  # as long as the window that judges it; nginx examples have 30 s
     ramp_from: Share = 0.1  # Envoy slow start min_weight_percent
 
     def __post_init__(self) -> None:
         finite("failures", self.failures, 0.01, 1, "a share from 1% to 100%")
-        finite("window", self.window, SECOND, 3600 * SECOND, "a duration from 1s to 1h")
-        finite("volume", self.volume, 1, 1_000_000, "a whole number from 1 to 1000000")
-        finite("open_for", self.open_for, MILLISECOND, 3600 * SECOND, "a duration from 1ms to 1h")
-        finite("probes", self.probes, 1, 1000, "a whole number from 1 to 1000")
-        finite("lease", self.lease, MILLISECOND, 3600 * SECOND, "a duration from 1ms to 1h")
-        finite("ramp", self.ramp, 0, 3600 * SECOND, "a duration from 0s to 1h")
+        whole("window", self.window, SECOND, HOUR, "a duration from 1s to 1h")
+        whole("volume", self.volume, 1, _COUNT_MAX, "a whole number from 1 to 1000000")
+        whole("open_for", self.open_for, MILLISECOND, HOUR, "a duration from 1ms to 1h")
+        whole("probes", self.probes, 1, 1000, "a whole number from 1 to 1000")
+        whole("lease", self.lease, MILLISECOND, HOUR, "a duration from 1ms to 1h")
+        whole("ramp", self.ramp, 0, HOUR, "a duration from 0s to 1h")
         finite("ramp_from", self.ramp_from, 0, 1, "a share from 0% to 100%")
 
 
@@ -122,30 +133,32 @@ class RateLimit(Settings, frozen=True, kw_only=True):
     burst: Count | None = None
 
     def __post_init__(self) -> None:
-        finite("rate", self.rate, 1e-6, 1e9, "a rate above zero and at most 1000000000/s")
+        finite("rate", self.rate, 1e-6, _RATE_MAX, "a rate above zero and at most 10000000/s")
         if self.burst is not None:
-            finite("burst", self.burst, 1, 1e9, "a whole number from 1")
+            whole("burst", self.burst, 1, _RATE_MAX, "a whole number from 1 to 10000000")
 
 
 class Adaptive(Settings, frozen=True, kw_only=True):
     """A limit that finds itself: additive increase, multiplicative decrease on overload.
 
-    Chiu and Jain 1989; the form and the defaults are those of Netflix concurrency-limits' AIMD:
-    one more for each success while at least half of the limit is in use, times `decrease`
-    when an attempt times out, is refused, or takes longer than `latency`.
+    Chiu and Jain 1989. Per round trip, the limit grows by one while at least half of it is in
+    use, or shrinks to `decrease` of itself when an attempt times out, is refused, or takes longer
+    than `latency`.
     """
 
-    start: Count = 20
-    min: Count = 1
-    max: Count = 1000
-    decrease: Share = 0.9
+    start: Count = 20  # Netflix concurrency-limits, all algorithms
+    min: Count = 1  # one in flight is the only probe that there is
+    max: Count = 1000  # Netflix Vegas; a bound on memory, not a guess of the capacity
+    decrease: Share = 0.7  # CUBIC, RFC 9438 section 4.6
     latency: Duration | None = None
 
     def __post_init__(self) -> None:
-        finite("min", self.min, 1, 1_000_000, "a whole number from 1")
-        finite("max", self.max, self.min, 1_000_000, "a whole number, at least the minimum")
-        finite("start", self.start, self.min, self.max, "a number from the minimum to the maximum")
+        whole("min", self.min, 1, _COUNT_MAX, "a whole number from 1 to 1000000")
+        whole("max", self.max, self.min, _COUNT_MAX, "a whole number, at least the minimum")
+        whole("start", self.start, self.min, self.max, "a number from the minimum to the maximum")
         finite("decrease", self.decrease, 0.1, 0.999, "a share from 10% to 99.9%")
+        if self.latency is not None:
+            whole("latency", self.latency, 1, HOUR, "a duration above zero and at most 1h")
 
 
 class Limit(Settings, frozen=True, kw_only=True):
@@ -160,7 +173,7 @@ class Limit(Settings, frozen=True, kw_only=True):
         if (self.max is None) == (self.adaptive is None):
             raise refuse("max", "either a fixed max or adaptive, one of the two", self.max)
         if self.max is not None:
-            finite("max", self.max, 1, 1_000_000, "a whole number from 1")
+            whole("max", self.max, 1, _COUNT_MAX, "a whole number from 1 to 1000000")
 
 
 class CoDel(Settings, frozen=True, kw_only=True):
@@ -171,12 +184,12 @@ class CoDel(Settings, frozen=True, kw_only=True):
     `target` is dropped.
     """
 
-    target: Duration = 5 * MILLISECOND  # RFC 8289 section 4.3; Facebook uses the same
-    interval: Duration = 100 * MILLISECOND  # RFC 8289 section 4.2
+    target: Duration = 5 * MILLISECOND  # RFC 8289 section 4.4; Facebook uses the same
+    interval: Duration = 100 * MILLISECOND  # RFC 8289 section 4.3; Facebook uses the same
 
     def __post_init__(self) -> None:
-        finite("target", self.target, 1, 3600 * SECOND, "a duration above zero")
-        finite("interval", self.interval, self.target, 3600 * SECOND, "at least the target")
+        whole("target", self.target, 1, HOUR, "a duration above zero and at most 1h")
+        whole("interval", self.interval, self.target, HOUR, "at least the target, at most 1h")
 
 
 class Queue(Settings, frozen=True, kw_only=True):
@@ -191,11 +204,13 @@ class Queue(Settings, frozen=True, kw_only=True):
     shorthand: ClassVar[str | None] = "limit"
 
     limit: Count | None = None
-    order: Literal["fifo", "lifo", "adaptive_lifo"] = "fifo"
-    full: Literal["refuse", "silence"] = "refuse"
+    order: Order = "fifo"
+    full: Full = "refuse"
     codel: CoDel | None = None
     late: bool = False
 
     def __post_init__(self) -> None:
         if self.limit is not None:
-            finite("limit", self.limit, 0, 100_000_000, "a whole number from 0")
+            whole("limit", self.limit, 0, 100_000_000, "a whole number from 0 to 100000000")
+        one_of("order", self.order, get_args(Order))
+        one_of("full", self.full, get_args(Full))

@@ -2,9 +2,9 @@
 
 import math
 
-from tidegate.errors import SettingsError
+from tidegate.errors import SettingsError, nearest
 
-__all__ = ["finite", "refuse"]
+__all__ = ["finite", "one_of", "refuse", "whole"]
 
 
 def refuse(key: str, expected: str, found: object) -> SettingsError:
@@ -13,6 +13,27 @@ def refuse(key: str, expected: str, found: object) -> SettingsError:
 
 
 def finite(key: str, value: float, low: float, high: float, expected: str) -> None:
-    """Raise unless low <= value <= high; NaN and infinity never pass."""
-    if not (math.isfinite(value) and low <= value <= high):
+    """Raise unless low <= value <= high; NaN, infinity and what is no number never pass."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (number and math.isfinite(value) and low <= value <= high):
         raise refuse(key, expected, value)
+
+
+def whole(key: str, value: float, low: int, high: int, expected: str) -> None:
+    """As `finite`, for counts and nanoseconds: neither 2.5 calls nor 0.5 (seconds?) pass."""
+    if not isinstance(value, int):
+        raise refuse(key, expected, value)
+    finite(key, value, low, high, expected)
+
+
+def one_of(key: str, value: str, known: tuple[str, ...]) -> None:
+    """Raise unless `value` is one of the known words, and name the nearest.
+
+    In a file the type has checked it already; in a line of Python nothing has.
+    """
+    if value not in known:
+        raise SettingsError(
+            f"there is no {key} {value!r}{nearest(str(value), known)}",
+            path=(key,),
+            expected=f"one of {', '.join(known)}",
+        )
