@@ -55,13 +55,13 @@ def plant(tree: Path, where: str, line: str) -> None:
 
 def lint_imports(tree: Path) -> tuple[int, str]:
     env = os.environ | {"PYTHONPATH": str(tree / "src"), "COLUMNS": "200", "NO_COLOR": "1"}
-    command = [BIN / "lint-imports", "--no-cache"]
+    command = [str(BIN / "lint-imports"), "--no-cache"]
     run = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, check=False)
     return run.returncode, run.stdout + run.stderr
 
 
 def ruff(tree: Path) -> tuple[int, str]:
-    command = [BIN / "ruff", "check", "--no-cache", "--output-format=concise", "src"]
+    command = [str(BIN / "ruff"), "check", "--no-cache", "--output-format=concise", "src"]
     run = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
     return run.returncode, run.stdout + run.stderr
 

@@ -127,18 +127,13 @@ def printing(source: Source) -> Iterator[str]:
     if source.name.startswith("src/tidegate/cli/"):
         return
     for node in ast.walk(source.tree):
-        calls_print = (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Name)
-            and node.func.id == "print"
-        )
-        reaches_out = (
-            isinstance(node, ast.Attribute)
-            and node.attr in {"stdout", "stderr"}
-            and isinstance(node.value, ast.Name)
-            and node.value.id == "sys"
-        )
-        if calls_print or reaches_out:
+        if isinstance(node, ast.Call):
+            prints = ast.unparse(node.func) == "print"
+        elif isinstance(node, ast.Attribute):
+            prints = ast.unparse(node) in {"sys.stdout", "sys.stderr"}
+        else:
+            continue
+        if prints:
             yield f"{source.name}:{node.lineno}: prints"
 
 
