@@ -1,0 +1,85 @@
+"""May one more be in flight now?
+
+The enforcer: it counts what is out and compares with a limit that an estimator gives, fixed or
+adaptive (the split is that of Netflix concurrency-limits). Concurrency is the right thing to bound
+when the far side slows down: at a bounded rate a slow dependency still collects rate x latency of
+our threads, at a bounded concurrency it never has more than the limit (Little's law).
+
+Which permit is out, and that each is given back once, is for the pipeline's own permit to know:
+here there is only the number. A permit that is never given back is lost for good, so whoever takes
+one must bound how long it is out.
+"""
+
+from typing import NamedTuple, Protocol, final
+
+from tidegate.core.limit.aimd import AimdLimit
+from tidegate.core.limit.fixed import FixedLimit
+from tidegate.core.outcome import IGNORED, Outcome
+from tidegate.settings import policies as settings
+from tidegate.units import Duration, Instant
+
+__all__ = ["ConcurrencyLimiter", "ConcurrencyLimiterSnapshot", "Estimator"]
+
+
+class Estimator(Protocol):
+    """What gives the limit."""
+
+    @property
+    def limit(self) -> int:
+        """How many may be in flight; one or more."""
+        ...
+
+    def on_sample(self, now: Instant, rtt: Duration, inflight: int, outcome: Outcome) -> int:
+        """Learn from an attempt that has ended; the answer is the limit from now on."""
+        ...
+
+
+class ConcurrencyLimiterSnapshot(NamedTuple):
+    """How many are out, of how many, and how many were refused since the start."""
+
+    inflight: int
+    limit: int
+    refused: int
+
+
+@final
+class ConcurrencyLimiter:
+    """At most `limit` in flight. Both numbers are there to read.
+
+    A limit that falls below what is out cuts nothing off: it lets no more in until enough has come
+    back.
+    """
+
+    __slots__ = ("_estimator", "_refused", "inflight", "limit")
+
+    def __init__(self, settings: settings.Limit) -> None:
+        self._estimator = _estimator(settings)
+        self.limit = self._estimator.limit
+        self.inflight = 0
+        self._refused = 0
+
+    def try_acquire(self, now: Instant) -> bool:  # noqa: ARG002  `now` comes first everywhere
+        """Take a place; False if all are taken."""
+        if self.inflight >= self.limit:
+            self._refused += 1
+            return False
+        self.inflight += 1
+        return True
+
+    def release(self, now: Instant, rtt: Duration, outcome: Outcome) -> None:
+        """Give a place back, once for each that was taken. IGNORED teaches the limit nothing."""
+        assert self.inflight > 0
+        if outcome is not IGNORED:
+            self.limit = self._estimator.on_sample(now, rtt, self.inflight, outcome)
+        self.inflight -= 1
+
+    def snapshot(self, now: Instant) -> ConcurrencyLimiterSnapshot:  # noqa: ARG002
+        """What a person would ask of it."""
+        return ConcurrencyLimiterSnapshot(self.inflight, self.limit, self._refused)
+
+
+def _estimator(settings: settings.Limit) -> Estimator:
+    if settings.adaptive is not None:
+        return AimdLimit(settings.adaptive)
+    assert settings.max is not None
+    return FixedLimit(settings.max)

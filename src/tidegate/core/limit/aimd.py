@@ -1,0 +1,65 @@
+"""How many may be in flight, when nobody knows what the far side can take?
+
+Additive increase, multiplicative decrease: in each round trip without trouble the limit grows by
+one, in each with trouble it is cut to `decrease` of itself. Of the simple laws it is the one that
+converges to an efficient and fair share when each caller sees only its own answers (Chiu and Jain,
+"Analysis of the Increase and Decrease Algorithms", 1989).
+"""
+
+from typing import Final, final
+
+from tidegate.core.outcome import OVERLOADED, SUCCESS, TIMEOUT, Outcome
+from tidegate.settings import policies as settings
+from tidegate.units import Duration, Instant
+
+__all__ = ["AimdLimit"]
+
+
+@final
+class AimdLimit:
+    """A limit between `min` and `max` that follows what comes back.
+
+    Trouble is a timeout, a refusal, or an answer slower than `latency`. A plain failure or a
+    cancelled call says nothing about load.
+
+    The round trip is what makes the law hold. Attempts that began before the last cut were sent
+    under the old limit and say nothing about the new one, neither good nor bad (RFC 9002 section
+    7.3.2, recovery): else one overload, reported by a hundred attempts, would cut a hundred times.
+    And growing takes `limit` successes for one more, which is one round trip of a full limit: one
+    more for each success doubles the limit per round trip and overshoots every time. It grows only
+    while half of it or more is in use, since an unused limit proves nothing (RFC 7661).
+    """
+
+    __slots__ = ("_credit", "_cut_at", "_decrease", "_latency", "_max", "_min", "limit")
+
+    def __init__(self, settings: settings.Adaptive) -> None:
+        self.limit = settings.start
+        self._min: Final = settings.min
+        self._max: Final = settings.max
+        self._decrease: Final = settings.decrease
+        self._latency: Final = settings.latency
+        self._credit = 0  # successes towards the next increase
+        self._cut_at: Instant = 0
+
+    def on_sample(self, now: Instant, rtt: Duration, inflight: int, outcome: Outcome) -> int:
+        """One attempt has ended after `rtt`, with `inflight` out, itself included: the limit."""
+        if now - rtt < self._cut_at:
+            return self.limit
+        slow = self._latency is not None and rtt > self._latency
+        if outcome is TIMEOUT or outcome is OVERLOADED or (slow and outcome is SUCCESS):
+            self._cut(now)
+        elif outcome is SUCCESS and inflight * 2 >= self.limit:
+            self._grow()
+        return self.limit
+
+    def _cut(self, now: Instant) -> None:
+        self.limit = max(self._min, int(self.limit * self._decrease))
+        self._cut_at = now
+        self._credit = 0
+
+    def _grow(self) -> None:
+        self._credit += 1
+        if self._credit >= self.limit:
+            self._credit = 0
+            self.limit = min(self._max, self.limit + 1)
+        assert self._min <= self.limit <= self._max
