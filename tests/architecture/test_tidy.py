@@ -26,7 +26,7 @@ UNFINISHED = re.compile("|".join(("TO" + "DO", "FIX" + "ME", "X" * 3)))
 ELSEWHERE = re.compile(
     "|".join(
         (
-            r"(?<![\w.~}])/(?:wo" + r"rk|ro" + r"ot|ho" + r"me|Us" + r"ers)/",
+            r"(?<![\w.~}])/(?:wo" + r"rk|roo" + r"t|ho" + r"me|Us" + r"ers)/",
             r"\.\./sha" + "red",
             r"py" + r"pi\.org",
             "python" + "hosted",
