@@ -1,0 +1,243 @@
+"""What does each key of the system file mean, in one line, with an example?
+
+One table for three readers: the JSON Schema (which editors show while one types), the reference in
+`docs/system-file.md`, and whoever prints help. A test fails when a record has a key that is not
+here, or the other way round. Examples are values as they stand in a file, and are loaded by a test.
+"""
+
+from typing import Final, NamedTuple
+
+from tidegate.settings import policies, system
+from tidegate.settings.policies import Settings
+
+__all__ = ["MEANINGS", "Meaning"]
+
+
+class Meaning(NamedTuple):
+    """What a key means; `otherwise` says what holds when it is left out and its default is none."""
+
+    says: str
+    example: str
+    otherwise: str = "none"
+
+
+M = Meaning
+
+MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
+    system.System: {
+        "tidegate": M("version of this format", "1"),
+        "clients": M("who sends requests, by name", "{users: {rate: 100/s, calls: {shop: {}}}}"),
+        "services": M("what answers them, by name", "{shop: {workers: 10, time: 20ms}}"),
+        "triggers": M(
+            "what may go wrong for a while, by name",
+            "{slow: {service: shop, slowdown: 4x, for: 60s}}",
+            "a freeze, half capacity and double load at each service are assumed",
+        ),
+        "actions": M(
+            "what people may do to get out, by name",
+            "{add machines: {service: shop, capacity: 200%}}",
+        ),
+        "journeys": M("what people want done, by name", "{buy: {client: users}}"),
+        "objective": M("when a client is served well enough", "{goodput: 95%, within: 60s}"),
+    },
+    system.Client: {
+        "rate": M(
+            "requests per second that come whatever happens (open, Poisson arrivals)", "500/s"
+        ),
+        "users": M(
+            "people who each wait for the answer, then think (closed); instead of rate", "200"
+        ),
+        "think": M("a user's pause between an answer and the next request; with users", "5s"),
+        "calls": M("the calls of one request, one after another", "{shop: {timeout: 2s}}"),
+    },
+    system.Service: {
+        "workers": M(
+            "threads, processes or connections of each replica; a request takes one when its own"
+            " work starts",
+            "25",
+            "no limit",
+        ),
+        "blocking": M(
+            "true: the worker is held until the answer, through calls and backoff; false: it is"
+            " freed after own work",
+            "false",
+        ),
+        "time": M("own work of one request, without its calls", "50ms", "no work"),
+        "replicas": M("copies, each with its own workers and queue", "4"),
+        "balance": M("how a request finds its replica", "least_loaded"),
+        "queue": M(
+            "waiting places of each replica, beside those in service; 0 is none",
+            "100",
+            "unbounded",
+        ),
+        "rate_limit": M("most requests admitted per second, for all replicas", "600/s"),
+        "limit": M("most requests admitted at a time, in each replica", "50"),
+        "refusal_cost": M(
+            "share of `time` that a refusal takes from the same workers, before queued work", "5%"
+        ),
+        "abandoned": M(
+            "a request whose caller has left: finish (served in full, its own calls too), skip"
+            " (dropped at its turn), cancel (stopped, downstream too)",
+            "skip",
+        ),
+        "errors": M("share of requests that fail by themselves, in health", "0.1%"),
+        "contention": M(
+            "extra own work for each request that the replica holds, waiting or in service", "1ms"
+        ),
+        "thrash": M("extra own work for each request that waits, as a share of it", "0.1%"),
+        "restart": M("the service restarts itself when overloaded", "{backlog: 5000}"),
+        "parallel": M("calls are made together instead of one after another", "true"),
+        "calls": M("the calls of one request, after its own work", "{db: {timeout: 1s}}"),
+        "address": M(
+            "where it really is, for verbs that touch it; check does not look",
+            "http://127.0.0.1:9000",
+        ),
+    },
+    system.Call: {
+        "to": M("the service called", "shop", "the call's own name"),
+        "per_request": M(
+            "calls per request: 30% a chance of one, 3 three, 2.5 two and half a chance of a third",
+            "30%",
+        ),
+        "optional": M(
+            "true: its failure does not fail the request, which counts as degraded; it is still"
+            " waited for",
+            "true",
+        ),
+        "wait": M("false: nobody waits for it; needs optional", "true"),
+        "attempts": M("tries in all, the first included; 1 is no retry", "3"),
+        "timeout": M(
+            "of one attempt, from send to full answer: network, queue, work and the callee's calls",
+            "5s",
+            "waits for ever",
+        ),
+        "deadline": M(
+            "of the whole call with its waits: nothing starts after it, the last timeout is cut"
+            " to fit",
+            "10s",
+        ),
+        "propagate": M("sends what remains of the time; the callee takes the smaller", "true"),
+        "backoff": M("wait before the next attempt, after a known outcome", "100ms", "at once"),
+        "retry_on": M(
+            "which outcomes are tried again; never an open breaker, a spent budget or a passed"
+            " deadline",
+            "[timeout, overloaded]",
+        ),
+        "budget": M("retries allowed, as a share of first attempts", "10%", "no bound"),
+        "breaker": M("share of failures at which calls stop", "50%"),
+        "limit": M("most calls in flight at a time, from one caller replica", "50"),
+        "rate_limit": M("most calls per second, from one caller replica", "100/s"),
+        "network": M("time on the wire, there and back", "2ms", "no time"),
+        "idempotent": M("false: an attempt that may have arrived is never repeated", "false"),
+        "protect": M(
+            "default: adds two attempts with backoff and a 10 % budget, a breaker and a timeout of"
+            " 10 s where the file says nothing itself",
+            "default",
+        ),
+    },
+    system.Time: {
+        "mean": M("mean of an exponential; a bare duration means this", "50ms"),
+        "constant": M("always the same", "50ms"),
+        "median": M("of a lognormal; with p99", "40ms"),
+        "p99": M("99th percentile of that lognormal", "300ms"),
+    },
+    policies.Queue: {
+        "limit": M("waiting places; a bare number means this", "100", "unbounded"),
+        "order": M(
+            "who is next: fifo, lifo (newest first), adaptive_lifo (newest first while the queue is"
+            " longer than the workers)",
+            "adaptive_lifo",
+        ),
+        "full": M(
+            "when full: refuse answers at once, silence says nothing and the caller's timer runs",
+            "silence",
+        ),
+        "codel": M("drop what waited too long while the delay stays high", "{target: 5ms}"),
+        "late": M("drop at its turn what can no longer finish before its caller leaves", "true"),
+    },
+    policies.CoDel: {
+        "target": M("delay that a standing queue may have", "5ms"),
+        "interval": M("how long it may stay above that", "100ms"),
+    },
+    policies.Budget: {
+        "ratio": M("retries per first attempt; a bare share means this", "10%"),
+        "window": M("how long first attempts count", "10s"),
+    },
+    policies.Backoff: {
+        "base": M("wait before the second attempt; a bare duration means this", "100ms"),
+        "factor": M("each wait is this many times the one before", "2x"),
+        "max": M("no wait is longer", "20s"),
+        "jitter": M("full: from zero to the wait; equal: from half of it; none: as it is", "full"),
+    },
+    policies.Breaker: {
+        "failures": M("share of failures at which it opens; a bare share means this", "50%"),
+        "window": M("how long outcomes count", "10s"),
+        "volume": M("fewest outcomes in the window before it may open", "20"),
+        "open_for": M("pause before probes are let through", "5s"),
+        "probes": M("calls let through at a time, and successes that close it", "3"),
+        "lease": M("a probe not settled by then counts as failed", "30s"),
+        "ramp": M("after closing, how long until all are admitted again", "10s"),
+        "ramp_from": M("share admitted at the start of the ramp", "10%"),
+    },
+    policies.Limit: {
+        "max": M("fixed number in flight; a bare number means this", "50"),
+        "adaptive": M("a limit that finds itself, instead of max", "{start: 20}"),
+    },
+    policies.Adaptive: {
+        "start": M("limit to begin with", "20"),
+        "min": M("never below", "1"),
+        "max": M("never above", "1000"),
+        "decrease": M("factor on the limit at each overload", "90%"),
+        "latency": M(
+            "an attempt slower than this counts as overload", "200ms", "only failures count"
+        ),
+    },
+    policies.RateLimit: {
+        "rate": M("most per second; a bare rate means this", "600/s"),
+        "burst": M("how many may come at once after a pause", "60", "a tenth of a second's worth"),
+    },
+    system.Restart: {
+        "backlog": M("requests waiting in a replica at which it drops all and restarts", "5000"),
+        "down": M("how long it is away", "30s"),
+        "stuck": M("true: back up it finishes nothing until an action resets it", "true"),
+    },
+    system.Trigger: {
+        "service": M("which service it hits", "shop"),
+        "client": M("which client it hits, instead of a service", "users"),
+        "call": M("which call it hits, instead of a service", "db"),
+        "at": M("its start, from the start of the run", "60s", "once the system has settled"),
+        "for": M("how long it lasts", "60s", "until an action ends it"),
+        "ramp": M("how long it takes to reach full strength", "10s", "at once"),
+        "replicas": M("how many of the service's replicas", "1", "all"),
+        "slowdown": M("own work that starts in it takes so many times as long", "4x"),
+        "freeze": M("true: nothing at the service makes progress", "true"),
+        "capacity": M("share of workers that is left; work in progress finishes", "50%"),
+        "errors": M("share of requests that fail", "20%"),
+        "latency": M("added to each request's time at a service, or on a call's wire", "200ms"),
+        "load": M("a client's load, as a multiple", "2x"),
+        "rate_limit": M("a rate limit that somebody sets by mistake", "100/s"),
+        "per_request": M("a call is made so many times instead", "10"),
+    },
+    system.Action: {
+        "ends": M("a trigger to undo, as a rollback does", "slow"),
+        "service": M("which service to change", "shop"),
+        "client": M("which client to change", "users"),
+        "call": M("which call to change", "db"),
+        "capacity": M("workers, as a share of what the file says", "200%"),
+        "load": M("the load, as a multiple", "0.5x"),
+        "rate_limit": M("a new rate limit", "200/s"),
+        "attempts": M("attempts of a call", "1"),
+        "open": M("true: holds a call's circuit open", "true"),
+        "flush": M("true: empties a service's queues", "true"),
+        "reset": M("true: frees a stuck service", "true"),
+    },
+    system.Journey: {
+        "client": M("the client whose requests do it", "users"),
+    },
+    system.Objective: {
+        "goodput": M(
+            "share of requests answered well within their client's timeout, in 1 s bins", "95%"
+        ),
+        "within": M("recovery has begun by then, after the trigger's end", "60s"),
+    },
+}
