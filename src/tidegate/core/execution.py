@@ -1,0 +1,158 @@
+"""What comes next for one call: another attempt, a wait, a refusal, or its end?
+
+One call is one `Execution`. The shell performs each step (sends, sleeps) and reports back; the
+machine never does. A step is a plain member of `Step`; what belongs to it (the permit and timeout
+of an attempt, the instant of a wake-up) stands in the execution's fields, so that a step allocates
+nothing.
+
+    start  -> ATTEMPT | REJECT
+    settle -> ATTEMPT | WAIT | REJECT | COMPLETE      an attempt has ended
+    wake   -> ATTEMPT | REJECT | COMPLETE             the wait is over
+    cancel -> COMPLETE                                the user has gone
+
+A call that succeeds at once needs no execution: `Pipeline.admit` and `settle` are its flat path,
+and `resume` picks up from there at the first failure. A parity test holds the two together.
+"""
+
+from enum import IntEnum
+from typing import Final, final
+
+from tidegate.core.outcome import IGNORED, SUCCESS, Outcome, Permit, Reason, Rejection
+from tidegate.core.pipeline import Pipeline
+from tidegate.units import Duration, Instant
+
+__all__ = ["ATTEMPT", "COMPLETE", "REJECT", "WAIT", "Execution", "Step"]
+
+
+class Step(IntEnum):
+    """What the shell is to do next."""
+
+    ATTEMPT = 0  # send; the timeout is in `timeout`, the leave in `permit`
+    WAIT = 1  # do nothing until `until`
+    REJECT = 2  # never sent; the reason is in `rejection`
+    COMPLETE = 3  # over; `outcome`, and `stopped_by` if a retry was wanted and refused
+
+
+ATTEMPT: Final = Step.ATTEMPT
+WAIT: Final = Step.WAIT
+REJECT: Final = Step.REJECT
+COMPLETE: Final = Step.COMPLETE
+
+
+@final
+class Execution:
+    """One call from its start to its end. `deadline` is an instant, or None."""
+
+    __slots__ = (
+        "deadline",
+        "depth",
+        "number",
+        "outcome",
+        "permit",
+        "pipeline",
+        "rejection",
+        "stopped_by",
+        "timeout",
+        "until",
+    )
+
+    def __init__(self, pipeline: Pipeline, deadline: Instant | None = None, depth: int = 0) -> None:
+        self.pipeline: Final = pipeline
+        self.deadline = deadline
+        self.depth: Final = depth
+        self.number = 0
+        self.permit: Permit | None = None
+        self.timeout: Duration | None = None
+        self.until: Instant = 0
+        self.outcome: Outcome | None = None
+        self.rejection: Rejection | None = None
+        self.stopped_by: Reason | None = None
+
+    @classmethod
+    def resume(
+        cls, pipeline: Pipeline, permit: Permit | None, deadline: Instant | None, depth: int
+    ) -> "Execution":
+        """Take over a call whose first attempt went the flat path and has just ended."""
+        execution = cls(pipeline, deadline, depth)
+        execution.number = 1
+        execution.permit = permit
+        return execution
+
+    def start(self, now: Instant) -> Step:
+        """Begin the call."""
+        own = self.pipeline.deadline
+        if own is not None and (self.deadline is None or now + own < self.deadline):
+            self.deadline = now + own
+        if self.deadline is not None and now >= self.deadline:
+            self.stopped_by = Reason.DEADLINE
+            return COMPLETE
+        return self._try(now, self.pipeline.admit(now, self.depth))
+
+    def settle(self, now: Instant, outcome: Outcome) -> Step:
+        """The attempt that is out has ended.
+
+        Written flat: this is the hot path of a storm (0.35 us a retry in a plain pipeline).
+        """
+        pipeline = self.pipeline
+        if self.permit is not None:
+            pipeline.settle(now, self.permit, outcome)
+            self.permit = None
+        self.outcome = outcome
+        if self.number >= pipeline.attempts or not pipeline.retryable[outcome]:
+            return self._stop(outcome)
+        wait = 0 if pipeline.backoff is None else pipeline.backoff.delay(self.number)
+        if self.deadline is not None and now + wait >= self.deadline:
+            self.stopped_by = Reason.DEADLINE
+            return COMPLETE
+        # The token is taken before the wait: a caller who cannot retry learns it at once.
+        if pipeline.budget is not None and not pipeline.budget.try_retry(now):
+            self.stopped_by = Reason.BUDGET
+            return COMPLETE
+        if wait:
+            self.until = now + wait
+            return WAIT
+        return self._retry(now)
+
+    def wake(self, now: Instant) -> Step:
+        """The wait is over. `now` is at or after `until`; a late shell may find no time left."""
+        if self.deadline is not None and now >= self.deadline:
+            self.stopped_by = Reason.DEADLINE
+            return COMPLETE
+        return self._retry(now)
+
+    def cancel(self, now: Instant) -> Step:
+        """The user has gone: whatever is out says nothing about the dependency."""
+        if self.permit is not None:
+            self.pipeline.settle(now, self.permit, IGNORED)
+            self.permit = None
+        self.outcome = IGNORED
+        return COMPLETE
+
+    def _retry(self, now: Instant) -> Step:
+        if self.pipeline.plain:
+            return self._attempt(now, None)
+        return self._try(now, self.pipeline.admit_attempt(now))
+
+    def _try(self, now: Instant, answer: Permit | Rejection) -> Step:
+        if type(answer) is Rejection:
+            self.rejection = answer
+            self.stopped_by = answer.reason
+            return REJECT
+        assert type(answer) is Permit
+        return self._attempt(now, answer)
+
+    def _attempt(self, now: Instant, permit: Permit | None) -> Step:
+        self.permit = permit
+        self.number += 1
+        self.timeout = self.pipeline.timeout
+        if self.deadline is not None:
+            left = self.deadline - now
+            if self.timeout is None or left < self.timeout:
+                self.timeout = left
+        return ATTEMPT
+
+    def _stop(self, outcome: Outcome) -> Step:
+        if outcome is not SUCCESS and outcome is not IGNORED and self.pipeline.attempts > 1:
+            last = self.number >= self.pipeline.attempts
+            self.stopped_by = Reason.ATTEMPTS if last else Reason.NOT_RETRYABLE
+        return COMPLETE

@@ -1,0 +1,143 @@
+"""May this attempt start, and what do its results teach the policies of one dependency?
+
+The order is fixed, because every other order has hurt somebody: rate, then breaker, then limit,
+then (for a retry) the budget. `admit` and `settle` are the flat path of a call that succeeds at
+its first attempt; from its first failure on, an `Execution` takes over with the same pipeline.
+"""
+
+from random import Random
+from typing import Final, final
+
+from tidegate.core.backoff import Backoff
+from tidegate.core.circuit_breaker import CircuitBreaker
+from tidegate.core.concurrency_limiter import ConcurrencyLimiter
+from tidegate.core.outcome import (
+    FAILURE,
+    IGNORED,
+    OVERLOADED,
+    REJECTIONS,
+    TIMEOUT,
+    Outcome,
+    Permit,
+    Reason,
+    Rejection,
+    Transition,
+)
+from tidegate.core.retry_budget import RetryBudget
+from tidegate.core.token_bucket import TokenBucket
+from tidegate.settings.policies import RateLimit
+from tidegate.settings.system import Call
+from tidegate.units import Instant
+
+__all__ = ["Pipeline"]
+
+_HELD: Final = REJECTIONS[Reason.HELD]
+_RATE: Final = REJECTIONS[Reason.RATE]
+_LIMIT: Final = REJECTIONS[Reason.LIMIT]
+
+_BY_NAME: Final[dict[str, Outcome]] = {
+    "timeout": TIMEOUT,
+    "failure": FAILURE,
+    "overloaded": OVERLOADED,
+}
+
+
+@final
+class Pipeline:
+    """The policies that one caller keeps for one dependency, in their fixed order.
+
+    One per dependency and host (in the simulator: per replica of the caller). `rng` serves the
+    backoff's jitter and the breaker's ramp.
+    """
+
+    __slots__ = (
+        "attempts",
+        "backoff",
+        "breaker",
+        "budget",
+        "deadline",
+        "held",
+        "limiter",
+        "plain",
+        "rate",
+        "retryable",
+        "timeout",
+    )
+
+    def __init__(self, settings: Call, rng: Random) -> None:
+        self.attempts = settings.attempts
+        self.held = False
+        self.timeout: Final = settings.timeout
+        self.deadline: Final = settings.deadline
+        # Indexed by outcome: a lookup in a tuple is half the price of one in a set.
+        self.retryable: Final = tuple(
+            any(_BY_NAME[name] is outcome for name in settings.retry_on) for outcome in Outcome
+        )
+        self.backoff = Backoff(settings.backoff, rng) if settings.backoff else None
+        self.budget = RetryBudget(settings.budget) if settings.budget else None
+        self.breaker = CircuitBreaker(settings.breaker, rng) if settings.breaker else None
+        self.limiter = ConcurrencyLimiter(settings.limit) if settings.limit else None
+        self.rate = TokenBucket(settings.rate_limit) if settings.rate_limit else None
+        # Nothing to ask and nothing to tell: a shell may skip admit and settle altogether.
+        self.plain = not (self.budget or self.breaker or self.limiter or self.rate)
+
+    def admit(self, now: Instant, depth: int) -> Permit | Rejection:
+        """Leave for the first attempt of a call whose own request is `depth` retries deep.
+
+        Only depth 0 deposits into the retry budget, so that nested layers together stay at
+        1 + ratio attempts per request.
+        """
+        if self.budget is not None and depth == 0:
+            self.budget.on_request(now)
+        return self.admit_attempt(now)
+
+    def admit_attempt(self, now: Instant) -> Permit | Rejection:
+        """Leave for one attempt, first or later, from all but the budget."""
+        if self.held:
+            return _HELD
+        if self.rate is not None and not self.rate.try_acquire(now):
+            return _RATE
+        if self.breaker is None:
+            if self.limiter is not None and not self.limiter.try_acquire(now):
+                return _LIMIT
+            return Permit(now)
+        permit = self.breaker.try_acquire(now)
+        if (
+            self.limiter is not None
+            and type(permit) is Permit
+            and not self.limiter.try_acquire(now)
+        ):
+            self.breaker.release(now, permit, IGNORED)
+            return _LIMIT
+        return permit
+
+    def settle(self, now: Instant, permit: Permit, outcome: Outcome) -> None:
+        """Tell the policies how an attempt ended. A second settlement of a permit does nothing."""
+        if permit.settled:
+            return
+        if self.limiter is not None:
+            self.limiter.release(now, now - permit.start, outcome)
+        if self.breaker is not None:
+            self.breaker.release(now, permit, outcome)
+        permit.settled = True
+
+    def limit_rate(self, now: Instant, rate: RateLimit | None) -> None:
+        """Change the rate limit while calls are under way."""
+        if rate is None or self.rate is None:
+            self.rate = None if rate is None else TokenBucket(rate)
+        else:
+            self.rate.reconfigure(now, rate)
+        self.plain &= rate is None
+
+    def hold(self) -> None:
+        """Refuse everything until `free`: a person has taken the dependency out."""
+        self.held = True
+        self.plain = False
+
+    def free(self) -> None:
+        """Undo `hold`."""
+        self.held = False
+
+    def drain_transitions(self) -> list[Transition]:
+        """What changed state since the last call, oldest first."""
+        return [] if self.breaker is None else self.breaker.drain_transitions()

@@ -1,0 +1,278 @@
+"""How does a described system come to life?
+
+A `World` is one run: the parts assembled from the settings, the loop, the tallies. It runs in
+pieces, so that whoever drives it can look, begin and end triggers, and act in between. Equal
+system, seed and sequence of calls give equal runs.
+"""
+
+from math import ceil
+from random import Random
+from typing import Final, final
+
+from tidegate.core.pipeline import Pipeline
+from tidegate.settings import system as settings
+from tidegate.settings.system import Action, System, Trigger, protected
+from tidegate.sim.draw import drawer
+from tidegate.sim.faults import CallFaults, ClientFaults, Faults, ServiceFaults
+from tidegate.sim.log import EventLog
+from tidegate.sim.loop import Loop
+from tidegate.sim.measure import CallTally, ClientTally, ServiceTally
+from tidegate.sim.parts.caller import CallSite
+from tidegate.sim.parts.client import Client
+from tidegate.sim.parts.service import Replica, Service
+from tidegate.sim.parts.steps import Step, Steps
+from tidegate.sim.parts.work import NEVER
+from tidegate.sim.rng import Streams
+from tidegate.units import SECOND, Duration, Instant
+
+__all__ = ["World"]
+
+_RAMP_STEPS: Final = 20  # a ramp is a staircase; 5 % a step is below the noise of a second's count
+
+
+@final
+class World:
+    """One run of a system. `horizon` bounds how far it can run; tallies are sized by it."""
+
+    def __init__(
+        self, system: System, *, seed: int, horizon: Duration, log: EventLog | None = None
+    ) -> None:
+        self.system: Final = protected(system)
+        self.seed: Final = seed
+        self.horizon: Final = horizon
+        self.log: Final = log
+        self.loop: Final = Loop()
+        self.clients: Final[dict[str, Client]] = {}
+        self.services: Final[dict[str, Service]] = {}
+        self.sites: Final[dict[str, list[CallSite]]] = {}
+        self.calls: Final[dict[str, CallTally]] = {}
+        self._steps: Final[dict[str, list[Step]]] = {}
+        self._streams: Final = Streams(seed)
+        self._inherits: Final = self._who_inherits_a_deadline()
+        self._build()
+        self._faults: Final = self._make_faults()
+        for client in self.clients.values():
+            client.start(0)
+        self.loop.at(0, self._tick)
+
+    @property
+    def now(self) -> Instant:
+        """Where the run stands."""
+        return self.loop.now
+
+    def run(self, until: Instant) -> None:
+        """Go on until then; the horizon is the end of the world."""
+        assert until <= self.horizon, "beyond the horizon that the tallies were sized for"
+        self.loop.run(until)
+
+    def begin(self, name: str, trigger: Trigger) -> None:
+        """`trigger` begins now; with a ramp it grows to full strength over that time."""
+        self._begin(self.loop.now, (name, trigger))
+
+    def end(self, name: str, trigger: Trigger) -> None:
+        """`trigger` ends now; what was ramped up ramps down over the same time."""
+        self._end(self.loop.now, (name, trigger))
+
+    def plan(self, name: str, trigger: Trigger, at: Instant) -> Instant | None:
+        """Let `trigger` begin at that instant and end by itself; returns its end, if it has one."""
+        self.loop.at(at, self._begin, (name, trigger))
+        if trigger.for_ is None:
+            return None
+        self.loop.at(at + trigger.for_, self._end, (name, trigger))
+        return at + trigger.for_
+
+    def act(self, name: str, action: Action) -> None:
+        """Do what `action` says, now."""
+        now = self.loop.now
+        self._note(now, "action", name, "taken")
+        if action.ends is not None:
+            self.end(action.ends, self.system.triggers[action.ends])
+        elif action.client is not None:
+            surge = Trigger(client=action.client, load=action.load)
+            self._faults[("client", action.client)].set(now, f"action {name}", surge, 1.0)
+        elif action.service is not None:
+            self._act_on_service(now, action.service, action)
+        else:
+            assert action.call is not None
+            self._act_on_call(now, action.call, action)
+
+    # Private parts: assembling.
+
+    def _build(self) -> None:
+        for name, service in self.system.services.items():
+            luck = self._streams.stream(f"balance/{name}")
+            tally = ServiceTally(self.horizon)
+            self.services[name] = Service(name, service, luck, tally)
+        for name, service in self.system.services.items():
+            self._add_replicas(name, service)
+        for name, client in self.system.clients.items():
+            self.clients[name] = self._client(name, client)
+
+    def _add_replicas(self, name: str, service: settings.Service) -> None:
+        pool = self.services[name]
+        shared = service.balance == "shared_queue"
+        count = 1 if shared else service.replicas
+        times = service.replicas if shared else 1
+        limit = service.queue.limit
+        for index in range(count):
+            part = f"{name}/{index}"
+            luck = self._streams.stream(f"service/{part}")
+            pool.add(
+                Replica(
+                    pool,
+                    service,
+                    workers=None if service.workers is None else service.workers * times,
+                    queue_limit=None if limit is None else limit * times,
+                    draw=drawer(service.time, luck),
+                    steps=self._calls_of(part, name, service.calls, parallel=service.parallel),
+                    loop=self.loop,
+                    luck=self._streams.stream(f"errors/{part}"),
+                    log=self.log,
+                )
+            )
+
+    def _client(self, name: str, client: settings.Client) -> Client:
+        steps = self._calls_of(name, name, client.calls, parallel=False)
+        first = steps.entries[0]
+        single = len(steps.entries) == 1 and first.per_request == 1 and first.wait
+        changes = any(t.per_request is not None for t in self.system.triggers.values())
+        luck = self._streams.stream(f"client/{name}")
+        think = drawer(client.think, self._streams.stream(f"think/{name}"))
+        return Client(
+            name,
+            rate=client.rate,
+            users=client.users or 0,
+            think=(lambda: int(think())) if client.users else None,
+            steps=steps,
+            only=first.site if single and not changes else None,
+            patience=_patience(client),
+            loop=self.loop,
+            luck=luck,
+            tally=ClientTally(self.horizon),
+        )
+
+    def _calls_of(
+        self, part: str, caller: str, calls: dict[str, settings.Call], *, parallel: bool
+    ) -> Steps:
+        entries = []
+        for name, call in calls.items():
+            site = self._site(part, name, call, inherits=caller in self._inherits)
+            entry = Step(site, float(call.per_request), call.wait)
+            self._steps.setdefault(name, []).append(entry)
+            entries.append(entry)
+        return Steps(entries, self._streams.stream(f"calls/{part}"), parallel=parallel)
+
+    def _site(self, part: str, name: str, call: settings.Call, *, inherits: bool) -> CallSite:
+        tally = self.calls.setdefault(name, CallTally(self.horizon))
+        network = None
+        if call.network is not None:
+            draw = drawer(call.network, self._streams.stream(f"network/{part}/{name}"))
+            network = lambda: int(draw())  # noqa: E731 - a draw in whole nanoseconds
+        site = CallSite(
+            name,
+            call,
+            pipeline=Pipeline(call, Random(f"{self.seed}/policy/{part}/{name}")),
+            target=self.services[self.system.target_of(name, call)],
+            loop=self.loop,
+            tally=tally,
+            network=network,
+            log=self.log,
+            inherits_deadline=inherits,
+        )
+        self.sites.setdefault(name, []).append(site)
+        return site
+
+    def _who_inherits_a_deadline(self) -> frozenset[str]:
+        return frozenset(
+            self.system.target_of(name, call)
+            for _, _, calls in self.system.callers()
+            for name, call in calls.items()
+            if call.propagate
+        )
+
+    def _make_faults(self) -> dict[tuple[str, str], Faults]:
+        faults: dict[tuple[str, str], Faults] = {}
+        for name, client in self.clients.items():
+            faults["client", name] = ClientFaults(client)
+        for name, service in self.services.items():
+            said = self.system.services[name]
+            faults["service", name] = ServiceFaults(service, said.errors, said.rate_limit)
+        for _, _, calls in self.system.callers():
+            for name, call in calls.items():
+                faults["call", name] = CallFaults(
+                    self.sites[name], self._steps[name], call.rate_limit
+                )
+        return faults
+
+    # Private parts: triggers and actions.
+
+    def _begin(self, now: Instant, what: tuple[str, Trigger]) -> None:
+        name, trigger = what
+        self._note(now, "trigger", name, "begins")
+        self._go(now, name, trigger, 0.0, 1.0)
+
+    def _end(self, now: Instant, what: tuple[str, Trigger]) -> None:
+        name, trigger = what
+        self._note(now, "trigger", name, "ends")
+        self._go(now, name, trigger, 1.0, 0.0)
+
+    def _go(self, now: Instant, name: str, trigger: Trigger, start: float, goal: float) -> None:
+        faults = self._faults[trigger.target_kind, trigger.target]
+        if not trigger.ramp:
+            faults.set(now, name, trigger, goal)
+            return
+        for step in range(1, _RAMP_STEPS + 1):
+            strength = start + (goal - start) * step / _RAMP_STEPS
+            when = now + trigger.ramp * (step - 1) // _RAMP_STEPS
+            self.loop.at(when, self._ramp_event, (faults, name, trigger, strength))
+
+    def _ramp_event(self, now: Instant, what: tuple[Faults, str, Trigger, float]) -> None:
+        faults, name, trigger, strength = what
+        faults.set(now, name, trigger, strength)
+
+    def _act_on_service(self, now: Instant, name: str, action: Action) -> None:
+        faults = self._faults["service", name]
+        assert isinstance(faults, ServiceFaults)
+        if action.capacity is not None:
+            faults.scale *= action.capacity
+        if action.rate_limit is not None:
+            faults.rate = action.rate_limit
+        for replica in self.services[name].replicas:
+            if action.flush:
+                replica.flush(now)
+            if action.reset:
+                replica.reset(now)
+        faults.apply(now)
+
+    def _act_on_call(self, now: Instant, name: str, action: Action) -> None:
+        faults = self._faults["call", name]
+        assert isinstance(faults, CallFaults)
+        if action.rate_limit is not None:
+            faults.rate = action.rate_limit
+        for site in self.sites[name]:
+            if action.open:
+                site.pipeline.hold()
+            if action.attempts is not None:
+                site.pipeline.attempts = action.attempts
+        faults.apply(now)
+
+    def _note(self, now: Instant, kind: str, name: str, what: str) -> None:
+        if self.log is not None:
+            self.log.line(now, kind, what, name)
+
+    def _tick(self, now: Instant, _: None) -> None:
+        second = now // SECOND
+        for service in self.services.values():
+            service.tally.backlog[second] = sum(r.in_system for r in service.replicas)
+        self.loop.at(now + SECOND, self._tick)
+
+
+def _patience(client: settings.Client) -> Duration:
+    """How long a request may take in all to count as goodput: what its calls may take once each."""
+    total = 0
+    for call in client.calls.values():
+        limit = call.deadline if call.deadline is not None else call.timeout
+        if limit is None:
+            return NEVER
+        total += limit * ceil(call.per_request)
+    return total
