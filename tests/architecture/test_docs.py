@@ -54,7 +54,8 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 def test_a_dead_link_is_seen(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
-        "# A page\n[a](page.md) [b](#a-page) [c](gone.md)\n[d](page.md#gone) [e](https://x.example)\n"
+        "# A page\n[a](page.md) [b](#a-page) [c](gone.md)\n"
+        "[d](page.md#gone) [e](https://x.example)\n"
         "```\n[f](in-code.md)\n```\n[g]: gone-too.md\n"
     )
     assert list(dead_links(page)) == ["gone.md", "page.md#gone", "gone-too.md"]
