@@ -35,10 +35,10 @@ demo: .venv  ## check the example system; a finding is what the example is for
 	@$(BIN)/tidegate check examples/marketplace.yaml || [ $$? -eq 1 ]
 
 test: .venv  ## every test but the long ones
-	@$(BIN)/pytest -q -n 2 -m 'not golden'
+	@$(BIN)/pytest --no-header -n 2 -m 'not golden'
 
 golden: .venv  ## the long runs that reproduce published figures
-	@$(BIN)/pytest -q -n 2 -m golden
+	@$(BIN)/pytest --no-header -n 2 -m golden
 
 lint: .venv  ## style, types, layers, spelling
 	@$(BIN)/ruff check --quiet .
