@@ -199,7 +199,7 @@ def format_duration(nanoseconds: float) -> str:
     if nanoseconds == math.inf:
         return "for ever"
     for name, size in reversed(_DURATION_UNITS.items()):
-        if abs(nanoseconds) >= size:
+        if abs(nanoseconds) >= 0.9995 * size:  # 999.9ms is shown as 1s, not as 1,000ms
             return f"{_shortest(nanoseconds / size)}{name}"
     return "0s"
 
