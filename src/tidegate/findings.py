@@ -15,11 +15,14 @@ __all__ = [
     "CheckReport",
     "ClientGoodput",
     "Cure",
+    "Dependency",
     "Fall",
     "Hop",
     "Hysteresis",
+    "JourneyDependencies",
     "Loop",
     "Measure",
+    "Removal",
     "ServiceFacts",
     "Timeline",
     "TriggerResult",
@@ -34,7 +37,8 @@ Severity = Literal["error", "warning", "note"]
 class Measure(msgspec.Struct, frozen=True, kw_only=True):
     """A figure with its unit, its range over the runs, and how it was got.
 
-    `how` is `simulated` (runs > 0), `fluid` or `computed` (a closed form: no spread).
+    `unit` is `share` (of one), `s`, `/s`, `x`, or a noun in the plural as `requests`. `how` is
+    `simulated` (runs > 0), `fluid` or `computed` (a closed form: no spread).
     """
 
     value: float
@@ -133,6 +137,7 @@ class TriggerResult(msgspec.Struct, frozen=True, kw_only=True):
 
     `harm` is the number of requests that fail while it lasts, `harm_without` the same with every
     retry turned off; `harm_ratio` divides them (None: nothing would have failed without).
+    `recovered_after` and `finishes_at` (of one that is slow to drain) count from its end.
     """
 
     trigger: str
@@ -196,19 +201,60 @@ class UnknownEffect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing the static audit found: no capacity and no simulation was needed to see it."""
+    """One thing the static audit found: no capacity and no simulation was needed to see it.
+
+    `where` is the path in the system file; `fix` says what to do and `yaml` is what does it, to be
+    merged into the file.
+    """
 
     rule: str
     severity: Severity
     where: str
     says: str
     fix: str
+    yaml: str = ""
+
+
+class Dependency(msgspec.Struct, frozen=True, kw_only=True):
+    """One service that a journey reaches: `calls` requests at it for one request of the journey.
+
+    `asks` is the share of the journey's requests that call it at all, `needs` the share that fails
+    without it.
+    """
+
+    service: str
+    calls: float
+    asks: float
+    needs: float
+
+
+class Removal(msgspec.Struct, frozen=True, kw_only=True):
+    """What a journey gains when one required call may fail, or is gone.
+
+    Of its requests, the share `needs` fails today without `service`; `needs_then` is what is left.
+    """
+
+    call: str
+    where: str
+    service: str
+    needs: float
+    needs_then: float
+    says: str
+
+
+class JourneyDependencies(msgspec.Struct, frozen=True, kw_only=True):
+    """What a journey depends on, most needed first, and what losing each dependency would give."""
+
+    journey: str
+    client: str
+    services: list[Dependency]
+    removals: list[Removal]
 
 
 class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
     """The whole answer of `tidegate check`, in the order in which it is read."""
 
-    format: str = "tidegate.check/1"
+    format: Literal["tidegate.check/1"] = "tidegate.check/1"
     version: str
     source: str
     verdict: Verdict
@@ -223,6 +269,7 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
     cures: list[Cure]
     skipped: list[str]
     audit: list[AuditFinding]
+    journeys: list[JourneyDependencies] = []
     hysteresis: Hysteresis | None
     unknowns: list[UnknownEffect]
     holds_in: Measure | None
