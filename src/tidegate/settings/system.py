@@ -4,8 +4,9 @@ These are the records behind the system file. An absent key means that the thing
 Names are checked as a whole in `System`, so that a file and a line of Python fail alike.
 """
 
+import math
 from collections.abc import Iterator
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal, TypeVar
 
 import msgspec
 
@@ -44,7 +45,10 @@ __all__ = [
     "Time",
     "Trigger",
     "default_protection",
+    "protected",
 ]
+
+_Z99: Final = 2.3263478740408408  # the 99th percentile of the standard normal
 
 ALL_REASONS: tuple[RetryReason, ...] = ("timeout", "failure", "overloaded")
 
@@ -73,6 +77,20 @@ class Time(Settings, frozen=True, kw_only=True):
             raise refuse("mean", "a mean, a constant, or a median with its p99", self.mean)
         if self.median is not None and self.p99 is not None and not 0 < self.median <= self.p99:
             raise refuse("p99", "at least the median, which is above zero", self.p99)
+
+    @property
+    def sigma(self) -> float:
+        """The standard deviation of the logarithm; zero unless a lognormal."""
+        if self.median is None or self.p99 is None:
+            return 0.0
+        return math.log(self.p99 / self.median) / _Z99
+
+    @property
+    def average(self) -> float:
+        """The mean in nanoseconds, whichever form was given."""
+        if self.median is not None:
+            return self.median * math.exp(self.sigma**2 / 2)
+        return float(self.mean if self.mean is not None else self.constant or 0)
 
 
 class Call(Settings, frozen=True, kw_only=True):
@@ -222,6 +240,8 @@ class Trigger(Settings, frozen=True, kw_only=True, rename={"for_": "for"}):
             finite("load", self.load, 0, 1000, "a factor from 0 to 1000")
         if self.for_ is not None:
             finite("for", self.for_, 1, 30 * DAY, "a duration above zero")
+            if self.ramp is not None and self.ramp > self.for_:
+                raise refuse("ramp", "at most as long as the trigger itself", self.ramp)
         self._one_effect()
 
     def _one_effect(self) -> None:
@@ -429,6 +449,23 @@ class System(Settings, frozen=True, kw_only=True):
                     f"{nearest(journey.client, tuple(self.clients))}",
                     path=("journeys", name, "client"),
                 )
+
+
+_Caller = TypeVar("_Caller", Client, Service)
+
+
+def protected(system: System) -> System:
+    """The same system with every `protect: default` written out in full."""
+    return msgspec.structs.replace(
+        system,
+        clients={k: _protect_calls(v) for k, v in system.clients.items()},
+        services={k: _protect_calls(v) for k, v in system.services.items()},
+    )
+
+
+def _protect_calls(caller: _Caller) -> _Caller:
+    calls = {name: default_protection(call) for name, call in caller.calls.items()}
+    return msgspec.structs.replace(caller, calls=calls)
 
 
 def default_protection(call: Call) -> Call:
