@@ -141,18 +141,29 @@ def disagreements(scenario: str, measured: dict[Engine, Measured]) -> list[str]:
     return wrong
 
 
-def table(scenario: str, measured: dict[Engine, Measured]) -> str:
-    """The figures of one scenario, with ours divided by each."""
+def agreement(scenario: str, measured: dict[Engine, Measured]) -> str:
+    """In what they agree, in one line for each kind of luck."""
+    shared = [engine.name for engine in measured if engine.luck == "shared"]
+    said = [f"equal counts and means on equal luck: {'; '.join(shared)}"]
+    for engine in (REFERENCE, OURS):
+        mine = measured[engine]
+        line = f"{engine.name}: {mine.mean('attempts') / mine.mean('requests'):.4f} attempts"
+        line += f" a request, goodput {mine.mean('goodput'):.4f}"
+        if scenario == "healthy":
+            line += f", mean response {mine.mean('response_s') * 1000:.2f} ms"
+            line += f" (closed form {RESPONSE_S * 1000:.2f})"
+        said.append(line)
+    return "\n".join(said)
+
+
+def table(measured: dict[Engine, Measured]) -> str:
+    """The speeds of one scenario, with ours divided by each."""
     ours = measured[OURS].best
-    head = f"{'engine':26}{'requests/CPU s':>15}{'spread':>8}{'ours is':>9}"
-    head += f"{'attempts/request':>18}{'mean response':>15}{'peak':>8}"
-    lines = [scenario, head]
+    lines = [f"{'':26}{'requests per CPU s':>18}{'spread':>8}{'ours is':>9}{'peak':>9}"]
     for engine, mine in measured.items():
-        ratio = mine.mean("attempts") / mine.mean("requests")
-        response = f"{mine.mean('response_s') * 1000:.2f} ms" if scenario == "healthy" else "-"
         lines.append(
-            f"{engine.name:26}{mine.best:15,.0f}{mine.spread:8.0%}{ours / mine.best:8.2f}x"
-            f"{ratio:18.4f}{response:>15}{mine.peak_mb:5.0f} MB"
+            f"{engine.name:26}{mine.best:18,.0f}{mine.spread:8.0%}{ours / mine.best:8.2f}x"
+            f"{mine.peak_mb:6.0f} MB"
         )
     return "\n".join(lines)
 
@@ -175,7 +186,7 @@ def main() -> None:
         wrong = disagreements(scenario, measured)
         if wrong:
             sys.exit("the engines do not simulate the same thing:\n  " + "\n  ".join(wrong))
-        print("\n" + table(scenario, measured), flush=True)
+        print(f"\n{scenario}\n{agreement(scenario, measured)}\n{table(measured)}", flush=True)
 
 
 if __name__ == "__main__":
