@@ -1,0 +1,435 @@
+"""How is a report handed on to somebody who was not there?
+
+As one HTML file that needs nothing else: no network, no script, no font. Its content security
+policy forbids all of them and allows the one style sheet by its hash, so that a name out of an
+untrusted file could not act even if it were let through. It follows the reader's light or dark,
+stacks its tables on a narrow window, and prints. Every chart stands beside its table.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterable, Sequence
+from importlib import resources
+
+from tidegate.findings import (
+    AuditFinding,
+    CheckReport,
+    Cure,
+    JourneyDependencies,
+    Loop,
+    Measure,
+    ServiceFacts,
+    TriggerResult,
+    UnknownEffect,
+)
+from tidegate.report import charts
+from tidegate.report.figures import (
+    figure,
+    number,
+    plural,
+    rate,
+    runs_behind,
+    seeds_in_short,
+    sentence,
+    share,
+)
+from tidegate.report.markup import Markup, el, join, lines
+from tidegate.report.words import (
+    action_name,
+    action_outcome,
+    audit_worst_first,
+    cure_verdict,
+    cures_best_first,
+    harm_of,
+    modelled,
+    objective_of,
+    outcome_of,
+    services_worst_first,
+    three_numbers,
+    trigger_name,
+    triggers_worst_first,
+    who_falls,
+    work_of,
+)
+
+__all__ = ["render"]
+
+_TONES = {
+    "fails": "bad",
+    "collapses by itself": "bad",
+    "sticks": "bad",
+    "oscillates": "bad",
+    "error": "bad",
+    "overloaded": "bad",
+    "vulnerable": "wary",
+    "slow to drain": "wary",
+    "warning": "wary",
+    "stable": "good",
+    "recovers": "good",
+    "unharmed": "good",
+}
+
+Cell = str | Markup
+
+
+def render(report: CheckReport) -> str:
+    """The page, ended by a newline."""
+    style = resources.files("tidegate.report").joinpath("page.css").read_text(encoding="utf-8")
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=_policy(style)),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", name="color-scheme", content="light dark"),
+        el("meta", name="referrer", content="no-referrer"),
+        el("title", f"{report.verdict}: {report.source} (tidegate check)"),
+        el("style", Markup(style)),
+    )
+    sections = [section for part in _PARTS if (section := part(report)) is not None]
+    body = el(
+        "body",
+        el("a", "Skip to what was found", href="#why", class_="skip"),
+        _header(report),
+        el("main", *(el("section", *content, id=key) for key, content in sections)),
+    )
+    return f"<!DOCTYPE html>\n{el('html', head, body, lang='en')}\n"
+
+
+def _policy(style: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+
+
+def _header(report: CheckReport) -> Markup:
+    stopped = "It was interrupted: this is what was known by then." if report.interrupted else None
+    return el(
+        "header",
+        el("p", "tidegate check of ", el("strong", report.source), class_="muted"),
+        el("h1", _badge(report.verdict), " ", report.says),
+        None if stopped is None else el("p", _badge("vulnerable", "interrupted"), " ", stopped),
+        el("p", modelled(report), class_="muted"),
+    )
+
+
+def _badge(word: str, shown: str | None = None) -> Markup:
+    return el("span", shown or word, class_=f"badge {_TONES.get(word, 'plain')}")
+
+
+Section = tuple[str, Sequence[str | None]]
+
+
+def _why(report: CheckReport) -> Section:
+    labels = ("Harm, against the same without retries", "Falls and need not", "Stays down")
+    cards = [
+        el(
+            "div",
+            el("dt", label),
+            el("dd", el("strong", headline.short, class_="big"), el("p", headline.long)),
+        )
+        for label, headline in zip(labels, three_numbers(report), strict=True)
+    ]
+    return "why", (el("dl", *cards, class_="cards"), *_path(report.binding, report.loop))
+
+
+def _path(binding: str | None, loop: Loop | None) -> list[Markup]:
+    """The binding service and the loop, hop by hop."""
+    service = binding or "none: no service limits what is asked today"
+    told = [el("h2", "Why"), el("p", "Binding service: ", el("strong", service))]
+    if loop is None:
+        return [*told, el("p", "No path multiplies attempts.")]
+    hops = [
+        el(
+            "li",
+            el("span", hop.caller, class_="name"),
+            el("span", f"calls {hop.call} ({plural(hop.attempts, 'attempt')})", class_="muted"),
+            el("span", hop.callee, class_="name"),
+            el("strong", f"{number(hop.cumulative)} per user action"),
+        )
+        for hop in loop.hops
+    ]
+    total = f"{number(loop.attempts_per_action)} attempts (computed)"
+    return [
+        *told,
+        el(
+            "p",
+            f"One action of {loop.client} can make ",
+            el("strong", total),
+            ". ",
+            sentence(loop.says),
+        ),
+        el("ol", *hops, class_="path"),
+    ]
+
+
+def _services(report: CheckReport) -> Section | None:
+    if not report.services:
+        return None
+    ranked = services_worst_first(report.services, report.binding)
+    table = _table(
+        "Under today's load (computed). Advertised capacity is what it serves in health; hidden"
+        " capacity is the load below which it heals by itself.",
+        ("service", "load", "in use", "advertised", "hidden", "attempts per request", "state"),
+        [_service(facts) for facts in ranked],
+        numbers=range(1, 6),
+    )
+    curve = report.hysteresis
+    chart = None if curve is None else charts.hysteresis(curve, key="hysteresis")
+    return "services", (el("h2", "Services"), table, chart)
+
+
+def _service(facts: ServiceFacts) -> tuple[Cell, ...]:
+    return (
+        facts.service,
+        rate(facts.load),
+        "no limit" if facts.utilisation is None else share(facts.utilisation),
+        "no limit" if facts.advertised is None else rate(facts.advertised),
+        "no limit" if facts.hidden is None else rate(facts.hidden),
+        number(facts.amplification),
+        _badge(facts.state),
+    )
+
+
+def _journeys(report: CheckReport) -> Section | None:
+    if not report.journeys:
+        return None
+    return "journeys", (el("h2", "What people need"), *(_journey(j) for j in report.journeys))
+
+
+def _journey(journey: JourneyDependencies) -> Markup:
+    table = _table(
+        "Of its requests (computed): how many call the service, and how many fail without it.",
+        ("service", "calls per request", "call it", "fail without it"),
+        [(d.service, number(d.calls), share(d.asks), share(d.needs)) for d in journey.services],
+        numbers=range(1, 4),
+    )
+    removals = (
+        el("li", el("code", removal.where), ": ", removal.says) for removal in journey.removals
+    )
+    return el(
+        "article",
+        el("h3", journey.journey, " ", el("span", f"({journey.client})", class_="muted")),
+        table,
+        el("ul", *removals) if journey.removals else None,
+    )
+
+
+def _triggers(report: CheckReport) -> Section:
+    ranked = triggers_worst_first(report.triggers)
+    if not ranked:
+        return "triggers", (el("h2", "Triggers"), el("p", "None was tried."))
+    articles = (_trigger(trigger, f"trigger-{i}") for i, trigger in enumerate(ranked, 1))
+    return "triggers", (el("h2", "Triggers"), *articles)
+
+
+def _trigger(trigger: TriggerResult, key: str) -> Markup:
+    run = trigger.timeline
+    return el(
+        "article",
+        el("h3", _badge(trigger.outcome), " ", trigger_name(trigger), id=f"{key}-name"),
+        el("p", trigger.says, ": ", el("strong", outcome_of(trigger)), "."),
+        _facts(_costs(trigger)),
+        _clients(trigger),
+        _falls(trigger),
+        None if run is None else charts.timeline(run, key=f"{key}-run", of=trigger.trigger),
+        _actions(trigger),
+        id=key,
+        aria_labelledby=f"{key}-name",
+    )
+
+
+def _costs(trigger: TriggerResult) -> list[tuple[str, Cell]]:
+    told = f": {figure(trigger.harm)} fail while it lasts, "
+    told += f"{figure(trigger.harm_without)} without any retry"
+    behind = runs_behind([trigger.harm, trigger.harm_without])
+    told += f"; {behind}" if behind else ""
+    facts: list[tuple[str, Cell]] = [
+        ("harm", join([el("strong", harm_of(trigger)), told])),
+        ("objective", objective_of(trigger)),
+        *work_of(trigger),
+    ]
+    return facts if trigger.fluid is None else [*facts, ("the fluid model says", trigger.fluid)]
+
+
+def _facts(facts: Iterable[tuple[str, Cell]]) -> Markup:
+    """Names and their values, one under another."""
+    rows = (join([el("dt", name), el("dd", value)]) for name, value in facts)
+    return el("dl", *rows, class_="facts")
+
+
+def _clients(trigger: TriggerResult) -> Markup | None:
+    if not trigger.clients:
+        return None
+    worst = sorted(trigger.clients, key=lambda c: (c.after.value, c.during.value))
+    rows = [
+        (c.client, figure(c.before), figure(c.during), figure(c.after), figure(c.eventual))
+        for c in worst
+    ]
+    behind = runs_behind(c.during for c in worst)
+    return _table(
+        f"Requests answered in time ({behind}); in the end counts also what a client's own later"
+        " attempts brought.",
+        ("client", "before", "during", "after", "in the end"),
+        rows,
+    )
+
+
+def _falls(trigger: TriggerResult) -> Markup | None:
+    if not trigger.falls:
+        return None
+    falling = (el("li", f"{who_falls(fall)}. ", sentence(fall.says)) for fall in trigger.falls)
+    return join([el("h4", "Falls and need not"), el("ul", *falling)])
+
+
+def _actions(trigger: TriggerResult) -> Markup | None:
+    if not trigger.actions:
+        return None
+    rows = [(action_name(a), action_outcome(a), figure(a.goodput), a.says) for a in trigger.actions]
+    behind = runs_behind(a.goodput for a in trigger.actions)
+    table = _table(
+        f"Tried from the state in which it is stuck ({behind}).",
+        ("action", "outcome", "answered in time then", "why"),
+        rows,
+    )
+    return join([el("h4", "Getting out"), table])
+
+
+def _cures(report: CheckReport) -> Section | None:
+    if not report.cures and not report.skipped:
+        return None
+    skipped = el("ul", *(el("li", item) for item in report.skipped)) if report.skipped else None
+    articles = (_cure(cure) for cure in cures_best_first(report.cures))
+    return "cures", (
+        el("h2", "Cures"),
+        el("p", "Each was tried by itself, against every trigger."),
+        *articles,
+        None if skipped is None else join([el("h3", "Skipped"), skipped]),
+    )
+
+
+def _cure(cure: Cure) -> Markup:
+    verdict = cure_verdict(cure)
+    tone = "stable" if verdict == "yes" else "vulnerable"
+    told = {"yes": "cures", "maybe": "may cure, not confirmed"}.get(verdict, f"heals {verdict}")
+    back = "not" if cure.recovered_after is None else figure(cure.recovered_after)
+    outcomes = (f"{name}: {outcome}" for name, outcome in cure.by_trigger.items())
+    facts = [
+        ("answered in time during the trigger", _with_runs(cure.goodput_during)),
+        ("back after its end", back),
+        ("costs", cure.cost),
+        ("by trigger", "; ".join(outcomes)),
+    ]
+    return el(
+        "article",
+        el("h3", _badge(tone, told), " ", cure.cure),
+        el("p", sentence(cure.says)),
+        _facts(facts),
+        el("p", "In ", el("code", cure.where), ":"),
+        el("pre", el("code", lines(cure.yaml))),
+    )
+
+
+def _with_runs(measure: Measure) -> str:
+    behind = runs_behind([measure])
+    return f"{figure(measure)}, {behind}" if behind else figure(measure)
+
+
+def _audit(report: CheckReport) -> Section | None:
+    if not report.audit:
+        return None
+    items = (_finding(found) for found in audit_worst_first(report.audit))
+    told = el("p", "Found in the file alone, without any simulation.")
+    return "audit", (el("h2", "Audit"), told, el("ul", *items, class_="findings"))
+
+
+def _finding(found: AuditFinding) -> Markup:
+    return el(
+        "li",
+        el("p", _badge(found.severity), " ", el("code", found.where), " ", el("em", found.rule)),
+        el("p", sentence(found.says), " ", sentence(found.fix)),
+        el("pre", el("code", lines(found.yaml))) if found.yaml else None,
+    )
+
+
+def _unknowns(report: CheckReport) -> Section | None:
+    if not report.unknowns and report.holds_in is None:
+        return None
+    holds = report.holds_in
+    told = None
+    if holds is not None:
+        runs = plural(holds.runs, "sample")
+        told = el("p", f"The verdict holds in {figure(holds)} of what is open ({runs}).")
+    ranked = sorted(report.unknowns, key=lambda unknown: -unknown.decides)
+    items = (_unknown(unknown) for unknown in ranked)
+    return "unknowns", (el("h2", "What the file leaves open"), told, el("ul", *items))
+
+
+def _unknown(unknown: UnknownEffect) -> Markup:
+    span = f" from {unknown.low} to {unknown.high} decides {share(unknown.decides)}. "
+    return el("li", el("code", unknown.path), span, sentence(unknown.says))
+
+
+def _made(report: CheckReport) -> Section:
+    facts = [
+        ("seeds", seeds_in_short(report.seeds)),
+        ("repeat", el("code", report.repeat)),
+        ("took", f"{report.cpu_seconds:,.1f}s of CPU time"),
+        ("tidegate", report.version),
+        ("exit code", str(report.exit_code)),
+    ]
+    return "made", (
+        el("h2", "How this was made"),
+        *_notes("Where the models disagree", report.disagreements),
+        *_notes("Assumed", report.assumptions),
+        _facts(facts),
+    )
+
+
+def _notes(title: str, notes: Sequence[str]) -> list[Markup]:
+    return [el("h3", title), el("ul", *(el("li", note) for note in notes))] if notes else []
+
+
+def _table(
+    caption: str,
+    heads: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+    *,
+    numbers: Iterable[int] = (),
+) -> Markup:
+    """A table that becomes a list of rows on a narrow window.
+
+    The roles are spelled out because a style sheet that changes how a table is displayed takes
+    them from a screen reader otherwise.
+    """
+    right = frozenset(numbers)
+    kinds = ["num" if i in right else None for i in range(len(heads))]
+    head = el(
+        "tr",
+        *(
+            el("th", text, scope="col", role="columnheader", class_=kind)
+            for text, kind in zip(heads, kinds, strict=True)
+        ),
+        role="row",
+    )
+    body = (
+        el(
+            "tr",
+            el("th", row[0], scope="row", role="rowheader"),
+            *(
+                el("td", cell, role="cell", class_=kind, data_head=text)
+                for cell, text, kind in zip(row[1:], heads[1:], kinds[1:], strict=True)
+            ),
+            role="row",
+        )
+        for row in rows
+    )
+    return el(
+        "table",
+        el("caption", caption),
+        el("thead", head, role="rowgroup"),
+        el("tbody", *body, role="rowgroup"),
+        role="table",
+        class_="stack",
+    )
+
+
+_PARTS = (_why, _services, _journeys, _triggers, _cures, _audit, _unknowns, _made)
