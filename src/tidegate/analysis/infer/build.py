@@ -347,16 +347,16 @@ class Builder:
         said["per_request"] = min(1000.0, rounded(said["per_request"] * retries.calls))
         if retries.attempts is None:
             self.leave_open[(*path, "attempts")] = "1..3"
-            return said
-        said["attempts"] = retries.attempts
-        if retries.attempts > 1:
+        else:
+            said["attempts"] = retries.attempts
+        if retries.retry_on and retries.says_on:
             said["retry_on"] = retries.retry_on
             self._say(path, "retry_on", retries.says_on)
-            said["backoff"], says = backoff_of(tally)
-            if said["backoff"] is not None:
-                self._say(path, "backoff", says)
-            else:
-                self._say(path, "attempts", f"{retries.says}; {says}")
+        said["backoff"], says = backoff_of(tally)
+        if said["backoff"] is not None:
+            self._say(path, "backoff", says)
+        elif says:
+            self._say(path, "attempts", f"{retries.says}; {says}")
         return said
 
     def _fan_out(self, path: Path, tally: CallTally, requests: int, good: int) -> float:

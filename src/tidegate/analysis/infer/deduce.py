@@ -35,6 +35,7 @@ _WALL_SHARE: Final = 0.3  # of the failures without an answer: one of at most th
 _WALL_BEHIND: Final = 0.01  # of all attempts may last longer: other operations, wrong clocks
 
 _FEW: Final = 5  # cases below which a yes-or-no question stays with its default
+_FEW_FAILURES: Final = 3  # of a kind, below which it counts as not seen
 _AT_ONCE: Final = 2 * MILLISECOND  # a gap below this is the client's own work, not a wait
 
 
@@ -122,9 +123,9 @@ def _as_set(low: int) -> int:
 
 
 class Retries(NamedTuple):
-    """`attempts` in all; None if nothing failed, so that nothing can be said.
+    """`attempts` in all; None if nothing failed from which a retry would have followed.
 
-    `calls` is the number of calls per counted call: above 1 where siblings that look like
+    `calls` is the number of calls for each counted call: above 1 where siblings that look like
     retries were the turns of a loop.
     """
 
@@ -132,7 +133,7 @@ class Retries(NamedTuple):
     calls: float
     retry_on: tuple[RetryReason, ...]
     says: str
-    says_on: str
+    says_on: str = ""
 
 
 def retries_of(tally: CallTally, timeout: int | None) -> Retries:
@@ -141,27 +142,76 @@ def retries_of(tally: CallTally, timeout: int | None) -> Retries:
     The client's own count where it has one. Else the size at which most retried calls were given
     up, if larger ones are few (two calls taken for one); else the largest size seen.
     """
-    failures = sum(tally.attempts[ending] for ending in FAILURES)
     if _is_loop(tally):
         total = sum(size * count for size, count in tally.sizes.items())
         says = "no retries: a success is followed by a like call as often as a failure, so a loop"
-        return Retries(1, total / tally.calls, (), says, "")
-    if not failures:
-        says = f"none of {tally.calls:,} calls failed, so a retry could not show"
-        return Retries(None, 1.0, (), says, "")
+        return Retries(1, total / tally.calls, (), says)
     size = _size(tally)
-    how = "counted by the client" if tally.counted else "told by siblings after a failure"
+    found = _reasons(tally, size, timeout)
     if size == 1:
-        return Retries(1, 1.0, (), f"none of {failures:,} failures was tried again", "")
+        return _never_retried(tally, found)
+    how = "counted by the client" if tally.counted else "told by siblings after a failure"
     reached = sum(n for s, n in tally.sizes.items() if s >= size)
     larger = sum(n for s, n in tally.sizes.items() if s > size)
-    says = (
-        f"{reached:,} of {tally.calls:,} calls used all {size}, "
-        f"{sum(n for s, n in tally.used_up.items() if s >= size):,} of them in vain; {how}"
-    )
+    in_vain = sum(n for s, n in tally.used_up.items() if s >= size)
+    says = f"{reached:,} of {tally.calls:,} calls used all {size}, {in_vain:,} in vain; {how}"
     if larger:
         says += f"; {larger:,} longer rows taken for several calls"
-    return Retries(size, 1.0, *_reasons(tally, size, timeout, says))
+    told = (reason.says for reason in found)
+    retry_on = tuple(reason.kind for reason in found if reason.retried)
+    return Retries(size, 1.0, retry_on, says, f"tried again: {', '.join(told)}")
+
+
+class _Reason(NamedTuple):
+    """How often an attempt that ended so was tried again, of those that could have been."""
+
+    kind: RetryReason
+    again: int
+    seen: int
+
+    @property
+    def retried(self) -> bool:
+        """One that was hardly seen counts as retried: what did not happen was not forbidden."""
+        return self.seen < _FEW_FAILURES and not self.again or self.again >= 0.2 * self.seen
+
+    @property
+    def says(self) -> str:
+        if self.retried and not self.again:
+            return f"{self.kind} seen {self.seen} times, taken as retried"
+        return f"{self.again:,} of {self.seen:,} after {self.kind}"
+
+
+def _reasons(tally: CallTally, size: int, timeout: int | None) -> list[_Reason]:
+    """The three outcomes after which another attempt may follow, with what was seen of each.
+
+    An error without an answer counts as a timeout where a timeout was found.
+    """
+    broken: RetryReason = "failure" if timeout is None else "timeout"
+    kinds: dict[RetryReason, tuple[Ending, ...]] = {
+        "timeout": (Ending.TIMEOUT,),
+        "failure": (Ending.FAILED,),
+        "overloaded": (Ending.OVERLOADED,),
+    }
+    kinds[broken] = (*kinds[broken], Ending.BROKEN)
+    found = []
+    for kind, endings in kinds.items():
+        again = sum(tally.retried[ending] for ending in endings)
+        ended = sum(n for (e, s), n in tally.given_up.items() if e in endings and s < max(size, 2))
+        found.append(_Reason(kind, again, again + ended))
+    return found
+
+
+def _never_retried(tally: CallTally, found: list[_Reason]) -> Retries:
+    failures = sum(reason.seen for reason in found)
+    unseen = tuple(reason.kind for reason in found if reason.retried)
+    if not failures:
+        says = f"none of {tally.calls:,} calls failed, so a retry could not show"
+        return Retries(None, 1.0, unseen, says)
+    says = f"none of {failures:,} failures was tried again"
+    if not unseen:
+        return Retries(1, 1.0, (), says)
+    seldom = " and ".join(unseen)
+    return Retries(None, 1.0, unseen, f"{says}, but {seldom} hardly occurred", "see attempts")
 
 
 def _is_loop(tally: CallTally) -> bool:
@@ -178,7 +228,7 @@ def _is_loop(tally: CallTally) -> bool:
 
 
 def _size(tally: CallTally) -> int:
-    largest = max(tally.sizes)
+    largest = max(tally.sizes, default=1)
     retried = {size: n for size, n in tally.used_up.items() if size > 1}
     if not retried:
         return largest
@@ -186,35 +236,6 @@ def _size(tally: CallTally) -> int:
     longer = sum(n for size, n in tally.sizes.items() if size > usual)
     few = retried[usual] >= _FEW and longer <= 0.05 * retried[usual]
     return usual if few else largest
-
-
-def _reasons(
-    tally: CallTally, size: int, timeout: int | None, says: str
-) -> tuple[tuple[RetryReason, ...], str, str]:
-    """The outcomes after which another attempt followed; one never seen counts as retried."""
-    broken: RetryReason = "failure" if timeout is None else "timeout"
-    kinds: dict[Ending, RetryReason] = {
-        Ending.TIMEOUT: "timeout",
-        Ending.BROKEN: broken,
-        Ending.FAILED: "failure",
-        Ending.OVERLOADED: "overloaded",
-    }
-    again: dict[RetryReason, int] = {"timeout": 0, "failure": 0, "overloaded": 0}
-    ended: dict[RetryReason, int] = dict(again)
-    for ending, kind in kinds.items():
-        again[kind] += tally.retried[ending]
-        ended[kind] += sum(n for (e, s), n in tally.given_up.items() if e is ending and s < size)
-    told = []
-    found = []
-    for kind, retried in again.items():
-        seen = retried + ended[kind]
-        if not seen:
-            told.append(f"{kind} never seen, taken as retried")
-        else:
-            told.append(f"{retried:,} of {seen:,} after {kind}")
-        if not seen or retried >= 0.2 * seen:
-            found.append(kind)
-    return tuple(found), says, "tried again: " + ", ".join(told)
 
 
 def backoff_of(tally: CallTally) -> tuple[Backoff | None, str]:

@@ -28,8 +28,8 @@ def read_id(text: object) -> int:
             return int(text, 16)
         except ValueError:
             pass
-    try:
-        raw = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    try:  # 8 or 16 bytes end in "=", so that none is taken for hex above
+        raw = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raw = b""
     if len(raw) not in (8, 16):

@@ -164,7 +164,7 @@ class Cursor:
         found = self._match(_FIRST_KEY, LARGEST)
         if found is None:
             raise self.fail("a key begins here that does not end")
-        return None if found[1] is None else _text(found[1])
+        return None if found[1] is None else self._text(found[1])
 
     def value(self, limit: int = LARGEST) -> bytes | None:
         """The whole value here, taken; None, and nothing taken, if it is longer than `limit`."""
@@ -206,6 +206,7 @@ class Cursor:
         opening = self.peek()
         if depth > DEEPEST or opening not in b"{[":
             self.value()
+            return
         for _ in self.members() if opening == b"{" else self.elements():
             self.skip(depth + 1)
 
@@ -220,9 +221,10 @@ class Cursor:
             found = self._match(_KEY, LARGEST)
             if found is None:
                 raise self.fail("a key begins here that does not end")
+            key = self._text(found[0])
             self._at = found.end()
             self._take(b":")
-            yield _text(found[0])
+            yield key
             if not self._more(b"}"):
                 return
 
@@ -242,6 +244,13 @@ class Cursor:
             yield
             if not self._more(b"]"):
                 return
+
+    def _text(self, quoted: bytes) -> str:
+        """The key that begins here."""
+        try:
+            return msgspec.json.decode(quoted, type=str)
+        except msgspec.MsgspecError as error:
+            raise self._refused(str(error), self.offset) from error
 
     def _more(self, close: bytes) -> bool:
         """Whether a comma follows; takes it or the closing bracket."""
@@ -286,11 +295,6 @@ class Cursor:
             wanted -= len(piece)
         self._buffer = b"".join(pieces)
         return len(pieces) > 1
-
-
-def _text(quoted: bytes) -> str:
-    """A key, for comparing with known ones: an escaped one is never known."""
-    return quoted[1:-1].decode("utf-8", "replace")
 
 
 def _lower(sentence: str) -> str:
