@@ -31,6 +31,7 @@ __all__ = [
 
 Outcome = Literal["recovers", "slow to drain", "sticks", "oscillates", "unharmed"]
 Verdict = Literal["stable", "vulnerable", "fails", "collapses by itself"]
+ServiceState = Literal["stable", "vulnerable", "overloaded", "no limit"]
 Severity = Literal["error", "warning", "note"]
 
 
@@ -81,7 +82,7 @@ class ServiceFacts(msgspec.Struct, frozen=True, kw_only=True):
     advertised: float | None
     hidden: float | None
     amplification: float
-    state: Literal["stable", "vulnerable", "overloaded", "no limit"]
+    state: ServiceState
 
 
 class ClientGoodput(msgspec.Struct, frozen=True, kw_only=True):

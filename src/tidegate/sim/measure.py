@@ -44,6 +44,7 @@ class CallTally:
         "failures",
         "overloaded",
         "rejected",
+        "repeated",
         "successes",
         "timeouts",
     )
@@ -56,6 +57,7 @@ class CallTally:
         self.failures = 0
         self.overloaded = 0
         self.cancelled = 0  # the caller itself was cancelled
+        self.repeated = 0  # tried again after a timeout, so perhaps done twice
         self.rejected = 0  # never sent: breaker, limit or rate
 
 

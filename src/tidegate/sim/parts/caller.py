@@ -257,6 +257,7 @@ class CallSite:
 
     def _retry(self, now: Instant, execution: Execution, frame: Any) -> None:
         depth = frame.depth + execution.number - 1
+        self.tally.repeated += execution.outcome is TIMEOUT
         timeout = self._timeout if execution.timeout is None else execution.timeout
         # The permit stays with the execution, which settles it.
         attempt = Attempt(self, frame, now, now + timeout, depth, None, execution)

@@ -1,0 +1,243 @@
+"""Can this system storm, who falls that need not, what cures it, and how do we get out?
+
+The cheap questions come first: arithmetic on the graph and the static audit need no capacity and no
+chance. Then each trigger is simulated with the system as it is and without its amplifier, until the
+verdict is settled; what is stuck is tried with the actions that the file names; and the cures of
+the worst trigger are rated and the best confirmed. An interrupted check reports what it knows.
+"""
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Final
+
+import msgspec
+
+from tidegate._version import __version__
+from tidegate.analysis import summary
+from tidegate.analysis.assumed import assumed_triggers
+from tidegate.analysis.cures import MAX_CURES, Candidate, candidates, with_call
+from tidegate.analysis.facts import binding_service, facts, sustaining_loop
+from tidegate.analysis.outcome import SEVERITY
+from tidegate.analysis.results import action_result, common_outcome, goodput, trigger_result
+from tidegate.analysis.runs import Run, Runner, Spec
+from tidegate.analysis.scale import choose_scale
+from tidegate.analysis.statistics import measure, settled
+from tidegate.findings import ActionResult, CheckReport, Cure, Outcome, TriggerResult
+from tidegate.settings.system import System, Trigger, protected
+from tidegate.units import SECOND
+
+__all__ = ["Check"]
+
+RUNS_MAX: Final = 12
+"""Runs of one trigger at most; a verdict not settled by then is shown with its share."""
+
+_BATCH: Final = 4  # four of four is settled at 95 % (Wilson's lower end is 0.51)
+_WITHOUT: Final = 2  # runs without the amplifier: a mean, no verdict
+_CONFIRM: Final = 2  # runs that confirm a cure, beside the four that it is compared with
+_CONFIRMED: Final = 3  # cures that are confirmed
+_ATTEMPTS_A_RUN: Final = 400_000  # above it a smaller copy is simulated
+_REST: Final = 300 * SECOND  # so long the system is left alone, to see whether it falls by itself
+
+
+class Check:
+    """One check of one system. `run` may be interrupted; `report` says what is known."""
+
+    def __init__(
+        self,
+        system: System,
+        *,
+        source: str,
+        repeat: str,
+        runner: Runner,
+        seed: int = 1,
+        fail_on_vulnerable: bool = False,
+    ) -> None:
+        self.system: Final = protected(system)
+        self.source: Final = source
+        self.repeat: Final = repeat
+        self.seed: Final = seed
+        self.fail_on_vulnerable: Final = fail_on_vulnerable
+        self.facts: Final = facts(self.system)
+        self.binding: Final = binding_service(self.facts)
+        self.loop: Final = sustaining_loop(self.system, self.binding) if self.binding else None
+        self.assumed: Final = not system.triggers
+        self.skipped: Final[list[str]] = []
+        self.rest: list[Run] = []
+        self.triggers: Final[list[TriggerResult]] = []
+        self.cures: Final[list[Cure]] = []
+        self.interrupted = False
+        self._runner: Final = runner
+        self._named: Final = self._with_triggers()
+        self.runs: Final[dict[str, list[Run]]] = {}
+        self._divisors: Final[dict[str | None, int]] = {}
+
+    def run(self) -> CheckReport:
+        """Everything, in order; Ctrl-C ends it early with what is known."""
+        try:
+            self._at_rest()
+            for name, trigger in self._named.triggers.items():
+                self._one_trigger(name, trigger)
+            self._try_actions()
+            self._try_cures()
+        except KeyboardInterrupt:
+            self.interrupted = True
+            self._runner.close()
+        return self.report()
+
+    def report(self) -> CheckReport:
+        """What is known so far."""
+        return summary.report(self, version=__version__)
+
+    # Private parts.
+
+    def _with_triggers(self) -> System:
+        if not self.assumed:
+            return self.system
+        triggers, left = assumed_triggers(self.system, self.facts)
+        self.skipped.extend(f"{name}: not among the hardest pressed" for name in left)
+        return msgspec.structs.replace(self.system, triggers=triggers)
+
+    def divisor(self, trigger: str | None) -> int:
+        """The scale at which a trigger is simulated: so that a run stays a matter of seconds."""
+        if trigger not in self._divisors:
+            said = self._named.triggers[trigger] if trigger else None
+            length = said.for_ if said is not None and said.for_ is not None else _REST
+            rate = max(
+                sum(f.load * max(1.0, f.amplification) for f in self.facts.services.values()), 1.0
+            )
+            attempts = rate * (length / SECOND + 150)
+            self._divisors[trigger] = choose_scale(self._named, attempts / _ATTEMPTS_A_RUN)
+        return self._divisors[trigger]
+
+    def _specs(self, system: System, trigger: str | None, count: int, **more: object) -> list[Spec]:
+        first = len(self.runs.get(trigger or "", ()))
+        return [
+            Spec(
+                system=system,
+                trigger=trigger,
+                seed=self.seed + first + i,
+                divisor=self.divisor(trigger),
+                **more,  # type: ignore[arg-type]
+            )
+            for i in range(count)
+        ]
+
+    def _at_rest(self) -> None:
+        specs = self._specs(self._named, None, 2, hold=_REST)
+        self.rest = self._runner.map(specs, "left alone")
+
+    def _one_trigger(self, name: str, trigger: Trigger) -> None:
+        runs: list[Run] = self.runs.setdefault(name, [])
+        while len(runs) < RUNS_MAX:
+            runs += self._runner.map(self._specs(self._named, name, _BATCH), name)
+            same = sum(run.outcome == common_outcome(runs) for run in runs)
+            if settled(same, len(runs)):
+                break
+        calm = without_retries(self._named)
+        without = []
+        if calm != self._named:
+            specs = [
+                msgspec.structs.replace(spec, seed=run.spec_seed, watch_drain=False)
+                for spec, run in zip(
+                    self._specs(calm, name, _WITHOUT), runs[:_WITHOUT], strict=True
+                )
+            ]
+            without = self._runner.map(specs, f"{name} without retries")
+        self.triggers.append(
+            trigger_result(
+                self._named,
+                name,
+                trigger,
+                assumed=self.assumed,
+                divisor=self.divisor(name),
+                runs=runs,
+                without=without or runs,
+                fluid=None,
+            )
+        )
+
+    def _try_actions(self) -> None:
+        """Each action alone and all together, from the state that each stuck trigger leaves."""
+        names = list(self._named.actions)
+        for index, result in enumerate(self.triggers):
+            if not names or SEVERITY[result.outcome] < SEVERITY["slow to drain"]:
+                continue
+            tried = [self._try(result.trigger, chosen) for chosen in _choices(names)]
+            self.triggers[index] = msgspec.structs.replace(result, actions=tried)
+
+    def _try(self, trigger: str, chosen: tuple[str, ...]) -> ActionResult:
+        specs = [
+            msgspec.structs.replace(spec, seed=self.seed + i)
+            for i, spec in enumerate(self._specs(self._named, trigger, 2, actions=chosen))
+        ]
+        return action_result(chosen, self._runner.map(specs, " + ".join(chosen)))
+
+    def _try_cures(self) -> None:
+        bad = [t for t in self.triggers if SEVERITY[t.outcome] >= SEVERITY["slow to drain"]]
+        bad = bad or [t for t in self.triggers if not t.objective_met]
+        if not bad or self.loop is None or self.binding is None:
+            return
+        worst = max(bad, key=lambda t: (SEVERITY[t.outcome], t.harm.value)).trigger
+        made = candidates(self._named, self.loop, self.binding)
+        self.skipped.extend(f"{c.name}: beyond {MAX_CURES} cures" for c in made[MAX_CURES:])
+        rated = self._rate(worst, made[:MAX_CURES])
+        for rank, (candidate, run) in enumerate(rated):
+            runs = [run]
+            if rank < _CONFIRMED:
+                specs = self._specs(candidate.system, worst, _CONFIRM)
+                runs += self._runner.map(specs, candidate.name)
+            self.cures.append(_cure(candidate, worst, runs, confirmed=rank < _CONFIRMED))
+
+    def _rate(self, trigger: str, made: Sequence[Candidate]) -> list[tuple[Candidate, Run]]:
+        """One run of each, the best first."""
+        specs = [
+            msgspec.structs.replace(
+                self._specs(candidate.system, trigger, 1)[0], seed=self.seed, watch_drain=False
+            )
+            for candidate in made
+        ]
+        runs = self._runner.map(specs, "cures")
+        pairs = list(zip(made, runs, strict=True))
+        return sorted(pairs, key=lambda pair: (SEVERITY[pair[1].outcome], -_during(pair[1])))
+
+
+def without_retries(system: System) -> System:
+    """The same system in which nothing is tried twice: without the amplifier."""
+    for _, _, calls in system.callers():
+        for name, call in calls.items():
+            if call.attempts > 1:
+                system = with_call(system, name, attempts=1)
+    return system
+
+
+def _choices(names: list[str]) -> list[tuple[str, ...]]:
+    """Each alone, each pair, all together."""
+    chosen: list[tuple[str, ...]] = [(name,) for name in names]
+    chosen += combinations(names, 2)
+    return chosen if len(names) < 3 else [*chosen, tuple(names)]
+
+
+def _during(run: Run) -> float:
+    return min(goodput(client, run.start, run.end) for client in run.clients.values())
+
+
+def _cure(candidate: Candidate, trigger: str, runs: list[Run], *, confirmed: bool) -> Cure:
+    outcome: Outcome = common_outcome(runs)
+    back = [
+        max(after for after in run.recovered_after.values() if after is not None)
+        for run in runs
+        if all(after is not None for after in run.recovered_after.values())
+    ]
+    during = measure((_during(run) for run in runs), "share")
+    return Cure(
+        cure=candidate.name,
+        yaml=candidate.yaml,
+        where=candidate.where,
+        by_trigger={trigger: outcome},
+        cures=SEVERITY[outcome] <= SEVERITY["recovers"],
+        goodput_during=during,
+        recovered_after=measure(back, "s") if back else None,
+        cost=candidate.cost,
+        confirmed=confirmed,
+        says=f"{candidate.name}: {outcome}",
+    )

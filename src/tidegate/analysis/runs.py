@@ -1,0 +1,253 @@
+"""What happens in a simulated run of a system under one trigger, and how do runs share cores?
+
+A run settles, suffers its trigger, and is then watched for as long as its verdict is open: it
+stops as soon as every client is well again, and at the latest when the objective has been missed
+and the backlog's drift is known. Runs are independent and each is a function of its `Spec`, so they
+are spread over processes and the answer does not depend on how many there are.
+"""
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from multiprocessing import active_children, get_context
+from typing import Final, Self
+
+import msgspec
+
+from tidegate.analysis.outcome import Watch, verdict_of
+from tidegate.analysis.scale import scaled
+from tidegate.findings import Outcome
+from tidegate.settings.system import System
+from tidegate.sim.invariants import check as check_invariants
+from tidegate.sim.world import World
+from tidegate.units import SECOND, Duration, Instant
+
+__all__ = ["ClientRun", "Run", "Runner", "ServiceRun", "Spec", "execute"]
+
+PATIENCE_MAX: Final = 60 * SECOND
+"""A request without a timeout that has waited so long counts as not served."""
+
+RECOVERED_FOR: Final = 30 * SECOND
+"""So long a client must be served well without a break before it counts as recovered."""
+
+_LOOK_EVERY: Final = 5 * SECOND
+_DRAIN_WATCH: Final = 600 * SECOND  # how long a falling backlog is followed beyond the objective
+
+
+class Spec(msgspec.Struct, frozen=True, kw_only=True):
+    """One run: which system, which trigger, which luck. `hold` is for triggers without an end.
+
+    `actions` are taken together when a trigger without an end has held for `hold`, or, after one
+    with an end, when the objective's time is up.
+    """
+
+    system: System
+    trigger: str | None
+    seed: int
+    divisor: int = 1
+    settle: Duration = 30 * SECOND
+    hold: Duration = 300 * SECOND
+    actions: tuple[str, ...] = ()
+    watch_drain: bool = True
+
+
+class ClientRun(msgspec.Struct, frozen=True):
+    """Requests of one client by the second of their arrival."""
+
+    offered: list[int]
+    good: list[int]
+    eventual: list[int]
+
+
+class ServiceRun(msgspec.Struct, frozen=True):
+    """One service by the second of the event; `backlog` is sampled at each second."""
+
+    arrived: list[int]
+    served: list[int]
+    late: list[int]
+    refused: list[int]
+    backlog: list[int]
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run showed. Instants are whole seconds; `end` is the trigger's, or of the actions."""
+
+    spec_seed: int
+    start: int
+    end: int
+    stopped: int
+    known: int  # requests that came from this second on are too young to judge
+    clients: dict[str, ClientRun]
+    services: dict[str, ServiceRun]
+    attempts: dict[str, list[int]]
+    calls: dict[str, list[int]]
+    repeated: dict[str, int]
+    outcome: Outcome
+    by_client: dict[str, Outcome]
+    recovered_after: dict[str, float | None]
+    finishes_after: float | None
+
+
+def execute(spec: Spec) -> Run:
+    """Run it. The same spec gives the same run, anywhere."""
+    system = scaled(spec.system, spec.divisor)
+    trigger = system.triggers[spec.trigger] if spec.trigger else None
+    start = spec.settle if trigger is None or trigger.at is None else trigger.at
+    length = spec.hold if trigger is None or trigger.for_ is None else trigger.for_
+    end = start + length
+    lag = _lag(system)
+    last = end + system.objective.within + RECOVERED_FOR + lag
+    if spec.actions and trigger is not None and trigger.for_ is not None:
+        end, last = last, last + system.objective.within + RECOVERED_FOR + lag
+    horizon = _whole(last + _DRAIN_WATCH + lag) + SECOND
+    world = World(system, seed=spec.seed, horizon=horizon)
+    if trigger is not None and spec.trigger is not None:
+        world.plan(spec.trigger, trigger, start)
+    world.run(end)
+    for name in spec.actions:
+        world.act(name, system.actions[name])
+    watch = Watch(world, start=start, end=end, lag=lag)
+    _follow(world, watch, end, last, spec)
+    check_invariants(world)
+    return _report(world, watch, spec, start, end)
+
+
+def _follow(world: World, watch: Watch, end: Instant, last: Instant, spec: Spec) -> None:
+    """Go on until all clients are well again, or until nothing more can be learned."""
+    now = end
+    first_look = end + RECOVERED_FOR + watch.lag
+    if spec.trigger is None:
+        return  # nothing to come back from
+    while now < last:
+        now = min(last, max(now + _LOOK_EVERY, first_look))
+        world.run(now)
+        if watch.all_recovered():
+            return
+    limit = last + _DRAIN_WATCH
+    while spec.watch_drain and now < limit and watch.draining():
+        now = min(limit, now + 6 * _LOOK_EVERY)
+        world.run(now)
+        if watch.all_recovered():
+            return
+
+
+def _report(world: World, watch: Watch, spec: Spec, start: Instant, end: Instant) -> Run:
+    seconds = world.now // SECOND
+    verdict = verdict_of(watch)
+    return Run(
+        spec_seed=spec.seed,
+        start=start // SECOND,
+        end=end // SECOND,
+        stopped=seconds,
+        known=watch.seconds_known(),
+        clients={
+            name: ClientRun(
+                client.tally.offered[:seconds],
+                client.tally.good[:seconds],
+                client.tally.eventual[:seconds],
+            )
+            for name, client in world.clients.items()
+        },
+        services={
+            name: ServiceRun(
+                service.tally.arrived[:seconds],
+                service.tally.served[:seconds],
+                service.tally.late[:seconds],
+                service.tally.refused[:seconds],
+                service.tally.backlog[:seconds],
+            )
+            for name, service in world.services.items()
+        },
+        attempts={name: tally.attempts[:seconds] for name, tally in world.calls.items()},
+        calls={name: tally.calls[:seconds] for name, tally in world.calls.items()},
+        repeated={name: tally.repeated for name, tally in world.calls.items()},
+        outcome=verdict.outcome,
+        by_client=verdict.by_client,
+        recovered_after=verdict.recovered_after,
+        finishes_after=verdict.finishes_after,
+    )
+
+
+def _lag(system: System) -> Duration:
+    """After so long a request's fate is known: the longest that any client waits."""
+    waits = [SECOND]
+    for client in system.clients.values():
+        total = 0
+        for call in client.calls.values():
+            limit = call.deadline if call.deadline is not None else call.timeout
+            total += PATIENCE_MAX if limit is None else limit
+        waits.append(min(total, PATIENCE_MAX))
+    return _whole(max(waits))
+
+
+def _whole(duration: Duration) -> Duration:
+    """Up to the next whole second, since everything is counted by the second."""
+    return -(-duration // SECOND) * SECOND
+
+
+class Runner:
+    """Runs specs on all cores, in order, and stops at once when interrupted.
+
+    `progress` is told in words what is being run. With one worker nothing is started.
+    """
+
+    def __init__(
+        self,
+        workers: int | None = None,
+        progress: Callable[[str], None] | None = None,
+    ) -> None:
+        self.workers: Final = workers if workers is not None else os.cpu_count() or 1
+        self._progress: Final = progress
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def map(self, specs: Sequence[Spec], what: str) -> list[Run]:
+        """Execute all and return them in the order of `specs`."""
+        self._tell(what, 0, len(specs))
+        if self.workers == 1 or len(specs) == 1:
+            runs = []
+            for spec in specs:
+                runs.append(execute(spec))
+                self._tell(what, len(runs), len(specs))
+            return runs
+        futures = [self._submit(spec) for spec in specs]
+        for done, _ in enumerate(_as_they_end(futures), 1):
+            self._tell(what, done, len(specs))
+        return [future.result() for future in futures]
+
+    def close(self) -> None:
+        """End the workers, whatever they are at."""
+        if self._pool is not None:
+            for process in active_children():
+                process.terminate()
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+    def _submit(self, spec: Spec) -> Future[Run]:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                self.workers, mp_context=get_context("spawn"), initializer=_leave_interrupts
+            )
+        return self._pool.submit(execute, spec)
+
+    def _tell(self, what: str, done: int, total: int) -> None:
+        if self._progress is not None:
+            self._progress(f"{what}: {done} of {total}")
+
+
+def _as_they_end(futures: list[Future[Run]]) -> Iterator[Future[Run]]:
+    pending = set(futures)
+    while pending:
+        ended, pending = wait(pending, return_when=FIRST_COMPLETED)
+        yield from ended
+
+
+def _leave_interrupts() -> None:
+    """Ctrl-C is for the parent, which ends its workers itself."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,0 +1,150 @@
+"""What is the verdict, in a word and in a sentence?
+
+The word follows from the triggers: `collapses by itself` needs none; `fails` if one that the file
+names sticks, oscillates or misses the objective; `vulnerable` if only an assumed one does, or if
+the load is above what some service comes back from; else `stable`. Only the first two make the exit
+code 1, and `vulnerable` when it is asked to.
+"""
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from tidegate.analysis.audit import audit
+from tidegate.analysis.journeys import dependencies
+from tidegate.analysis.outcome import SEVERITY
+from tidegate.analysis.results import goodput
+from tidegate.analysis.theory import Station, hysteresis
+from tidegate.findings import CheckReport, Hysteresis, TriggerResult, Verdict
+from tidegate.units import SECOND
+
+if TYPE_CHECKING:
+    from tidegate.analysis.check import Check
+
+__all__ = ["report"]
+
+_LAST: Final = 60  # seconds at the end of a run without a trigger that are judged
+
+
+def report(check: "Check", *, version: str) -> CheckReport:
+    """The whole report from what the check knows."""
+    verdict = _verdict(check)
+    worst = _worst(check.triggers)
+    exit_code = int(verdict in {"collapses by itself", "fails"})
+    if verdict == "vulnerable" and check.fail_on_vulnerable:
+        exit_code = 1
+    return CheckReport(
+        version=version,
+        source=check.source,
+        verdict=verdict,
+        says=_sentence(check, verdict, worst),
+        harm_ratio=worst.harm_ratio if worst else None,
+        falls=sorted({fall.client for t in check.triggers for fall in t.falls}),
+        stays=[t.trigger for t in check.triggers if t.stays],
+        binding=check.binding,
+        loop=check.loop,
+        services=list(check.facts.services.values()),
+        triggers=check.triggers,
+        cures=check.cures,
+        skipped=check.skipped,
+        audit=audit(check.system),
+        journeys=dependencies(check.system),
+        hysteresis=_hysteresis(check),
+        unknowns=[],
+        holds_in=None,
+        assumptions=_assumptions(check),
+        disagreements=[],
+        seeds=_seeds(check),
+        repeat=check.repeat,
+        cpu_seconds=time.process_time(),
+        interrupted=check.interrupted,
+        exit_code=exit_code,
+    )
+
+
+def _worst(triggers: list[TriggerResult]) -> TriggerResult | None:
+    return max(triggers, key=lambda t: (SEVERITY[t.outcome], t.harm.value), default=None)
+
+
+def _verdict(check: "Check") -> Verdict:
+    if _falls_alone(check):
+        return "collapses by itself"
+    bad = [t for t in check.triggers if t.stays or not t.objective_met]
+    if any(not t.assumed for t in bad):
+        return "fails"
+    states = {f.state for f in check.facts.services.values()}
+    return "vulnerable" if bad or states & {"vulnerable", "overloaded"} else "stable"
+
+
+def _falls_alone(check: "Check") -> bool:
+    return any(
+        goodput(client, max(0, run.end - _LAST), run.end) < check.system.objective.goodput / 2
+        for run in check.rest
+        for client in run.clients.values()
+    )
+
+
+def _sentence(check: "Check", verdict: Verdict, worst: TriggerResult | None) -> str:
+    if verdict == "collapses by itself":
+        return "goodput falls and stays down at today's load, without any trigger"
+    if worst is None or (verdict == "stable" and worst.outcome == "unharmed"):
+        return "nothing that was tried harms anybody for long"
+    if worst.stays:
+        ending = (
+            "and stays down after it is over"
+            if worst.timeline and worst.timeline.end
+            else ("for as long as nobody acts")
+        )
+        return f"{worst.says}: {_who(check, worst)} {ending}"
+    if worst.outcome == "slow to drain":
+        return f"{worst.says}: the backlog drains, but slowly"
+    if not worst.objective_met:
+        return f"{worst.says}: it comes back, later than the objective allows"
+    return f"{worst.says}: it comes back by itself"
+
+
+def _who(check: "Check", worst: TriggerResult) -> str:
+    objective = check.system.objective.goodput
+    down = [c.client for c in worst.clients if c.after.value < objective]
+    names = " and ".join(down) if len(down) <= 3 else f"{len(down)} clients"
+    return f"{names} goes down" if len(down) == 1 else f"{names} go down"
+
+
+def _hysteresis(check: "Check") -> Hysteresis | None:
+    if check.binding is None:
+        return None
+    service = check.system.services[check.binding]
+    found = check.facts.services[check.binding]
+    waits = [
+        call.timeout
+        for _, _, calls in check.system.callers()
+        for name, call in calls.items()
+        if check.system.target_of(name, call) == check.binding and call.timeout is not None
+    ]
+    if service.workers is None or service.time is None or not waits:
+        return None
+    station = Station(
+        servers=service.workers * service.replicas,
+        service=max(service.time.average, 1.0) / SECOND,
+        timeout=min(waits) / SECOND,
+        attempts=max(1.0, found.amplification),
+    )
+    return hysteresis(check.binding, station, today=found.load)
+
+
+def _assumptions(check: "Check") -> list[str]:
+    said = []
+    if check.assumed:
+        said.append("the file names no trigger: those tried are assumed")
+    divisors = sorted({check.divisor(t.trigger) for t in check.triggers} - {1})
+    if divisors:
+        sizes = ", ".join(f"1/{n}" for n in divisors)
+        said.append(f"simulated at {sizes} of its size, with the same ratios")
+    starts = sorted({t.timeline.start for t in check.triggers if t.timeline})
+    if starts:
+        shown = ", ".join(f"{start:g} s" for start in starts)
+        said.append(f"triggers begin at {shown}, once the system has settled")
+    return said
+
+
+def _seeds(check: "Check") -> list[int]:
+    return sorted({run.spec_seed for runs in check.runs.values() for run in runs})

@@ -1,0 +1,68 @@
+"""The command line: parse, call, print, exit code.
+
+Exit codes: 0 fine, 1 a finding, 2 bad input, 3 our own bug.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from tidegate._version import __version__
+from tidegate.cli import check, init, schema
+from tidegate.errors import InputError, SettingsError
+
+__all__ = ["build_parser", "main"]
+
+_COMMANDS = (check, init, schema)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of every command."""
+    parser = argparse.ArgumentParser(
+        prog="tidegate",
+        description="Keeps an overloaded dependency from becoming an outage of everything that"
+        " calls it.",
+    )
+    parser.add_argument("--version", action="version", version=f"tidegate {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command in _COMMANDS:
+        command.add(commands)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code."""
+    parser = build_parser()
+    arguments = parser.parse_args(argv)
+    try:
+        code: int = arguments.run(arguments)
+        sys.stdout.flush()
+    except (SettingsError, InputError) as error:
+        print(f"tidegate: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        # The reader has left (`| head`): not an error, and nothing more can be said to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("tidegate: interrupted", file=sys.stderr)
+        return 130
+    except Exception as error:  # noqa: BLE001 - the last resort: a sentence, not a traceback
+        return _our_bug(error)
+    return code
+
+
+def _our_bug(error: Exception) -> int:
+    if os.environ.get("TIDEGATE_TRACEBACK"):
+        raise error
+    print(
+        f"tidegate: a bug of ours, {type(error).__name__}: {error};"
+        " set TIDEGATE_TRACEBACK=1 to see where",
+        file=sys.stderr,
+    )
+    return 3
+
+
+if __name__ == "__main__":
+    sys.exit(main())
