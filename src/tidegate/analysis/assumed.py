@@ -7,8 +7,9 @@ of them that sticks is a warning, not a failure of the check.
 
 from typing import Final
 
-from tidegate.analysis.facts import Facts
-from tidegate.settings.system import System, Trigger
+from tidegate.analysis.graph import Graph
+from tidegate.analysis.loop import pressures
+from tidegate.settings.system import Trigger
 from tidegate.units import MINUTE, SECOND, format_duration, format_rate, format_share
 
 __all__ = ["TRIGGERS_MAX", "assumed_triggers", "in_words"]
@@ -17,15 +18,16 @@ TRIGGERS_MAX: Final = 9
 """So many assumed triggers are simulated: those at the services that the load presses hardest."""
 
 
-def assumed_triggers(system: System, found: Facts) -> tuple[dict[str, Trigger], list[str]]:
+def assumed_triggers(graph: Graph) -> tuple[dict[str, Trigger], list[str]]:
     """The triggers to try, and the names of those left out for want of room."""
     made: dict[str, Trigger] = {}
-    pressed = sorted(found.pressure, key=lambda name: -found.pressure[name])
-    for name in pressed:
+    pressure = pressures(graph)
+    for name in sorted(pressure, key=lambda name: -pressure[name]):
         made[f"freeze {name}"] = Trigger(service=name, freeze=True, for_=10 * SECOND)
         made[f"half of {name}"] = Trigger(service=name, capacity=0.5, for_=MINUTE)
     loads = {
-        f"twice the {name}": Trigger(client=name, load=2.0, for_=MINUTE) for name in system.clients
+        f"twice the {name}": Trigger(client=name, load=2.0, for_=MINUTE)
+        for name in graph.system.clients
     }
     room = max(2, TRIGGERS_MAX - min(len(loads), 3))
     kept = dict(list(made.items())[:room]) | dict(list(loads.items())[: TRIGGERS_MAX - room])

@@ -16,15 +16,27 @@ from tidegate._version import __version__
 from tidegate.analysis import summary
 from tidegate.analysis.assumed import assumed_triggers
 from tidegate.analysis.cures import MAX_CURES, Candidate, candidates, with_call
-from tidegate.analysis.facts import binding_service, facts, sustaining_loop
+from tidegate.analysis.graph import Graph
+from tidegate.analysis.loop import binding_service, sustaining_loop
 from tidegate.analysis.outcome import SEVERITY
 from tidegate.analysis.results import action_result, common_outcome, goodput, trigger_result
 from tidegate.analysis.runs import Run, Runner, Spec
 from tidegate.analysis.scale import choose_scale
 from tidegate.analysis.statistics import measure, settled
-from tidegate.findings import ActionResult, CheckReport, Cure, Outcome, TriggerResult
+from tidegate.analysis.uncertainty import effects, holding
+from tidegate.findings import (
+    ActionResult,
+    CheckReport,
+    Cure,
+    Measure,
+    Outcome,
+    TriggerResult,
+    UnknownEffect,
+)
+from tidegate.settings.load import Draft
 from tidegate.settings.system import System, Trigger, protected
-from tidegate.units import SECOND
+from tidegate.settings.unknowns import sample
+from tidegate.units import SECOND, Duration
 
 __all__ = ["Check"]
 
@@ -36,6 +48,8 @@ _WITHOUT: Final = 2  # runs without the amplifier: a mean, no verdict
 _CONFIRM: Final = 2  # runs that confirm a cure, beside the four that it is compared with
 _CONFIRMED: Final = 3  # cures that are confirmed
 _ATTEMPTS_A_RUN: Final = 400_000  # above it a smaller copy is simulated
+_AROUND: Final = 150  # seconds before and after a trigger that are simulated as well
+_DRAWS: Final = 24  # of the open numbers: shares are known to within a fifth (Wilson, 95 %)
 _REST: Final = 300 * SECOND  # so long the system is left alone, to see whether it falls by itself
 
 
@@ -44,27 +58,32 @@ class Check:
 
     def __init__(
         self,
-        system: System,
+        draft: Draft | System,
         *,
         source: str,
         repeat: str,
         runner: Runner,
         seed: int = 1,
         fail_on_vulnerable: bool = False,
+        notes: Sequence[str] = (),
     ) -> None:
-        self.system: Final = protected(system)
+        self.draft: Final = draft if isinstance(draft, Draft) else None
+        self.system: Final = protected(draft if isinstance(draft, System) else draft.system())
         self.source: Final = source
         self.repeat: Final = repeat
         self.seed: Final = seed
         self.fail_on_vulnerable: Final = fail_on_vulnerable
-        self.facts: Final = facts(self.system)
-        self.binding: Final = binding_service(self.facts)
-        self.loop: Final = sustaining_loop(self.system, self.binding) if self.binding else None
-        self.assumed: Final = not system.triggers
+        self.notes: Final = tuple(notes)
+        self.graph: Final = Graph(self.system)
+        self.binding: Final = binding_service(self.graph)
+        self.loop: Final = sustaining_loop(self.graph, self.binding) if self.binding else None
+        self.assumed: Final = not self.system.triggers
         self.skipped: Final[list[str]] = []
         self.rest: list[Run] = []
         self.triggers: Final[list[TriggerResult]] = []
         self.cures: Final[list[Cure]] = []
+        self.unknowns: list[UnknownEffect] = []
+        self.holds_in: Measure | None = None
         self.interrupted = False
         self._runner: Final = runner
         self._named: Final = self._with_triggers()
@@ -79,6 +98,7 @@ class Check:
                 self._one_trigger(name, trigger)
             self._try_actions()
             self._try_cures()
+            self._vary_unknowns()
         except KeyboardInterrupt:
             self.interrupted = True
             self._runner.close()
@@ -93,7 +113,7 @@ class Check:
     def _with_triggers(self) -> System:
         if not self.assumed:
             return self.system
-        triggers, left = assumed_triggers(self.system, self.facts)
+        triggers, left = assumed_triggers(self.graph)
         self.skipped.extend(f"{name}: not among the hardest pressed" for name in left)
         return msgspec.structs.replace(self.system, triggers=triggers)
 
@@ -102,11 +122,7 @@ class Check:
         if trigger not in self._divisors:
             said = self._named.triggers[trigger] if trigger else None
             length = said.for_ if said is not None and said.for_ is not None else _REST
-            rate = max(
-                sum(f.load * max(1.0, f.amplification) for f in self.facts.services.values()), 1.0
-            )
-            attempts = rate * (length / SECOND + 150)
-            self._divisors[trigger] = choose_scale(self._named, attempts / _ATTEMPTS_A_RUN)
+            self._divisors[trigger] = _divisor(self._named, self.graph, length)
         return self._divisors[trigger]
 
     def _specs(self, system: System, trigger: str | None, count: int, **more: object) -> list[Spec]:
@@ -145,6 +161,7 @@ class Check:
             without = self._runner.map(specs, f"{name} without retries")
         self.triggers.append(
             trigger_result(
+                self.graph,
                 self._named,
                 name,
                 trigger,
@@ -188,6 +205,32 @@ class Check:
                 runs += self._runner.map(specs, candidate.name)
             self.cures.append(_cure(candidate, worst, runs, confirmed=rank < _CONFIRMED))
 
+    def _vary_unknowns(self) -> None:
+        """Run the worst trigger once for each draw of what the file leaves open."""
+        if self.draft is None or not self.draft.unknowns or not self.triggers:
+            return
+        worst = max(self.triggers, key=lambda t: (SEVERITY[t.outcome], t.harm.value))
+        draws = sample(self.draft.unknowns, _DRAWS, self.seed)
+        specs = []
+        for draw in draws:
+            system = msgspec.structs.replace(
+                protected(self.draft.system(draw)), triggers=self._named.triggers
+            )
+            length = self._named.triggers[worst.trigger].for_ or _REST
+            spec = Spec(
+                system=system,
+                trigger=worst.trigger,
+                seed=self.seed,
+                watch_drain=False,
+                divisor=_divisor(system, Graph(system), length),
+            )
+            specs.append(spec)
+        runs = self._runner.map(specs, "unknowns")
+        bad = [SEVERITY[run.outcome] >= SEVERITY["slow to drain"] for run in runs]
+        is_bad = SEVERITY[worst.outcome] >= SEVERITY["slow to drain"]
+        self.holds_in = holding(bad, is_bad)
+        self.unknowns = effects(self.draft.unknowns, draws, bad)
+
     def _rate(self, trigger: str, made: Sequence[Candidate]) -> list[tuple[Candidate, Run]]:
         """One run of each, the best first."""
         specs = [
@@ -199,6 +242,11 @@ class Check:
         runs = self._runner.map(specs, "cures")
         pairs = list(zip(made, runs, strict=True))
         return sorted(pairs, key=lambda pair: (SEVERITY[pair[1].outcome], -_during(pair[1])))
+
+
+def _divisor(system: System, graph: Graph, length: Duration) -> int:
+    attempts = sum(graph.worst.values()) * (length / SECOND + _AROUND)
+    return choose_scale(system, attempts / _ATTEMPTS_A_RUN)
 
 
 def without_retries(system: System) -> System:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from tidegate.analysis.assumed import in_words
-from tidegate.analysis.facts import needed_share
+from tidegate.analysis.graph import Graph
 from tidegate.analysis.outcome import SEVERITY
 from tidegate.analysis.runs import ClientRun, Run
 from tidegate.analysis.statistics import confidence, measure
@@ -51,6 +51,7 @@ def _eventual(client: ClientRun, first: int, last: int) -> float:
 
 
 def trigger_result(
+    graph: Graph,
     system: System,
     name: str,
     trigger: Trigger,
@@ -84,7 +85,7 @@ def trigger_result(
         attempts_per_action=measure((_amplification(run, hit) for run in runs), "x"),
         wasted=measure((_wasted(run, hit) for run in runs), "share"),
         clients=[_client(client, runs) for client in system.clients],
-        falls=_falls(system, hit, trigger, runs),
+        falls=_falls(graph, hit, trigger, runs),
         stays=outcome in {"sticks", "oscillates"},
         objective_met=all(
             (after := _recovery(run)) is not None and after <= within for run in runs
@@ -202,11 +203,13 @@ def _client(name: str, runs: Sequence[Run]) -> ClientGoodput:
     )
 
 
-def _falls(system: System, hit: str | None, trigger: Trigger, runs: Sequence[Run]) -> list[Fall]:
+def _falls(graph: Graph, hit: str | None, trigger: Trigger, runs: Sequence[Run]) -> list[Fall]:
     """Clients that did worse than the share of their requests that never needs what was hit."""
     falls = []
+    system = graph.system
+    needs = {} if hit is None else graph.needs(hit)
     for name in system.clients:
-        need = needed_share(system, name, hit) if hit is not None else 1.0
+        need = needs.get(name, 1.0)
         if trigger.client == name or need > 0.99:
             continue
         during = measure((goodput(run.clients[name], run.start, run.end) for run in runs), "share")

@@ -42,15 +42,15 @@ def report(check: "Check", *, version: str) -> CheckReport:
         stays=[t.trigger for t in check.triggers if t.stays],
         binding=check.binding,
         loop=check.loop,
-        services=list(check.facts.services.values()),
+        services=check.graph.facts(),
         triggers=check.triggers,
         cures=check.cures,
         skipped=check.skipped,
         audit=audit(check.system),
         journeys=dependencies(check.system),
         hysteresis=_hysteresis(check),
-        unknowns=[],
-        holds_in=None,
+        unknowns=check.unknowns,
+        holds_in=check.holds_in,
         assumptions=_assumptions(check),
         disagreements=[],
         seeds=_seeds(check),
@@ -71,7 +71,7 @@ def _verdict(check: "Check") -> Verdict:
     bad = [t for t in check.triggers if t.stays or not t.objective_met]
     if any(not t.assumed for t in bad):
         return "fails"
-    states = {f.state for f in check.facts.services.values()}
+    states = {facts.state for facts in check.graph.facts()}
     return "vulnerable" if bad or states & {"vulnerable", "overloaded"} else "stable"
 
 
@@ -113,7 +113,7 @@ def _hysteresis(check: "Check") -> Hysteresis | None:
     if check.binding is None:
         return None
     service = check.system.services[check.binding]
-    found = check.facts.services[check.binding]
+    graph = check.graph
     waits = [
         call.timeout
         for _, _, calls in check.system.callers()
@@ -126,13 +126,13 @@ def _hysteresis(check: "Check") -> Hysteresis | None:
         servers=service.workers * service.replicas,
         service=max(service.time.average, 1.0) / SECOND,
         timeout=min(waits) / SECOND,
-        attempts=max(1.0, found.amplification),
+        attempts=max(1.0, graph.amplification[check.binding]),
     )
-    return hysteresis(check.binding, station, today=found.load)
+    return hysteresis(check.binding, station, today=graph.load[check.binding])
 
 
 def _assumptions(check: "Check") -> list[str]:
-    said = []
+    said = list(check.notes)
     if check.assumed:
         said.append("the file names no trigger: those tried are assumed")
     divisors = sorted({check.divisor(t.trigger) for t in check.triggers} - {1})

@@ -5,13 +5,28 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidegate.cli.progress import Progress
+from tidegate.errors import InputError
 from tidegate.findings import CheckReport
 
+if TYPE_CHECKING:
+    from tidegate.settings.load import Draft
+
 __all__ = ["add"]
+
+_TRACES = (".json", ".jsonl", ".ndjson", ".gz")
+
+
+class _Source(NamedTuple):
+    """What is checked, and what is to be said of where it came from."""
+
+    draft: "Draft"
+    name: str
+    notes: tuple[str, ...]
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -19,17 +34,29 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     parser = commands.add_parser(
         "check",
         help="can this system storm, who falls that need not, what cures it",
-        description="Reads a system file and says whether it can storm, who falls that need not,"
-        " whether it stays down, and what cures it.",
+        description="Reads a system file, or the traces of a system that nobody has described, and"
+        " says whether it can storm, who falls that need not, whether it stays down, and what"
+        " cures it.",
         epilog="Exit code 0: fine; 1: a finding; 2: bad input; 3: a bug of ours.",
     )
-    parser.add_argument("file", type=Path, help="a system file (YAML)")
+    parser.add_argument(
+        "files",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="a system file (YAML), or traces: OTLP/JSON or Jaeger JSON, also gzipped",
+    )
+    parser.add_argument(
+        "--write", type=Path, metavar="FILE", help="write the system that the traces show"
+    )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with charts")
-    parser.add_argument("--seed", type=int, default=1, help="of the first run (default: 1)")
+    parser.add_argument(
+        "--seed", type=_seed, default=1, metavar="N", help="of the first run (default: 1)"
+    )
     parser.add_argument(
         "--processes",
-        type=int,
+        type=_processes,
         default=None,
         metavar="N",
         help="how many to run in (default: one per core); the answer does not depend on it",
@@ -44,24 +71,74 @@ def run(arguments: argparse.Namespace) -> int:
     """Check, print, and give the exit code."""
     from tidegate.analysis.check import Check
     from tidegate.analysis.runs import Runner
-    from tidegate.settings.load import load
 
-    draft = load(arguments.file)
-    with Progress(sys.stderr) as progress, Runner(arguments.processes, progress.show) as runner:
-        report = Check(
-            draft.system(),
-            source=str(arguments.file),
-            repeat=_repeat(arguments),
-            runner=runner,
-            seed=arguments.seed,
-            fail_on_vulnerable=arguments.fail_on == "vulnerable",
-        ).run()
+    with Progress(sys.stderr) as progress:
+        source = _read(arguments, progress.show)
+        with Runner(arguments.processes, progress.show) as runner:
+            report = Check(
+                source.draft,
+                source=source.name,
+                repeat=_repeat(arguments),
+                runner=runner,
+                seed=arguments.seed,
+                fail_on_vulnerable=arguments.fail_on == "vulnerable",
+                notes=source.notes,
+            ).run()
     _print(report, arguments)
     return report.exit_code
 
 
+def _read(arguments: argparse.Namespace, show: Callable[[str], None]) -> _Source:
+    files: list[Path] = arguments.files
+    traces = [path for path in files if path.suffix.lower() in _TRACES]
+    if traces and len(traces) == len(files):
+        return _read_traces(files, arguments.write, show)
+    if arguments.write is not None:
+        raise InputError(f"--write goes with traces ({', '.join(_TRACES)}), not with {files[0]}")
+    if len(files) > 1:
+        raise InputError(
+            f"expected one system file, or traces ({', '.join(_TRACES)}) alone,"
+            f" found {len(files)} files: {files[0]}, {files[1]}"
+        )
+    from tidegate.settings.load import load
+
+    return _Source(load(files[0]), str(files[0]), ())
+
+
+def _read_traces(files: list[Path], write: Path | None, show: Callable[[str], None]) -> _Source:
+    from tidegate.analysis.infer import infer
+    from tidegate.report import files as output
+    from tidegate.settings.load import loads
+
+    def progress(done: int, total: int) -> None:
+        show(f"reading traces: {done / max(total, 1):.0%} of {total / 1e6:,.0f} MB")
+
+    found = infer(files, progress=progress)
+    text = found.text()
+    name = f"{len(files)} trace files" if len(files) > 1 else str(files[0])
+    if write is not None:
+        output.write_atomic(write, text)
+        name = str(write)
+    odd = ", ".join(f"{count} {kind}" for kind, count in sorted(found.oddities.items()))
+    read = f"read from {found.spans:,} spans in {found.traces:,} traces"
+    notes = (read + (f"; odd: {odd}" if odd else ""), *found.notes)
+    return _Source(loads(text, name), name, notes)
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal() or len(text) > 18:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 0, found {text!r}")
+    return int(text)
+
+
+def _processes(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text[:6]) <= 256:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 to 256, found {text!r}")
+    return int(text)
+
+
 def _repeat(arguments: argparse.Namespace) -> str:
-    words = ["tidegate", "check", str(arguments.file), "--seed", str(arguments.seed)]
+    words = ["tidegate", "check", *map(str, arguments.files), "--seed", str(arguments.seed)]
     return shlex.join(words)
 
 
@@ -81,5 +158,6 @@ def _print(report: CheckReport, arguments: argparse.Namespace) -> None:
     width = min(shutil.get_terminal_size((100, 24)).columns, 120) if terminal else 100
     color = terminal and not os.environ.get("NO_COLOR")
     print(text.render(report, width=width, color=color), end="")
-    if arguments.html is not None:
-        print(f"charts      {arguments.html}")
+    for what, path in (("charts", arguments.html), ("system", arguments.write)):
+        if path is not None:
+            print(f"{what:12}{path}")
