@@ -486,7 +486,7 @@ def big() -> CheckReport:
                 migration() if i < 12 else half(),
                 trigger=f"freeze of service{i}",
                 clients=[client(f"client{k}", 0.1 * k, 0.1 * k, 0.1 * k) for k in range(8)],
-                timeline=storm(length=1800, seed=i),
+                timeline=storm(length=400, seed=i),
             )
             for i in range(40)
         ],

@@ -194,8 +194,9 @@ def _axis(low: float, high: float, form: Form, most: int, *, whole: bool = True)
 
 
 def _time_axis(low: float, high: float) -> Axis:
-    """Steps that a clock has; the axis ends where the data ends."""
-    step = next((s for s in _STEPS_OF_TIME if (high - low) / s <= 6), (high - low) / 6)
+    """Steps that a clock has, few enough for a phone; the axis ends where the data ends."""
+    few = 4.5
+    step = next((s for s in _STEPS_OF_TIME if (high - low) / s <= few), (high - low) / few)
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
     return Axis(low, high, [i * step for i in range(first, last + 1)], duration)

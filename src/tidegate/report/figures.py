@@ -159,6 +159,8 @@ def sentence(text: str) -> str:
 
 def clean(text: str) -> str:
     """The text on one line, everything that cannot be seen spelled out: ESC as backslash x1b."""
+    if text.isprintable():
+        return text  # nearly always
     return "".join(_visible(character) for character in text)
 
 
