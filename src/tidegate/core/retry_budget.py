@@ -6,8 +6,8 @@ That bound is what attempts per call cannot give: three attempts each are harmle
 
 Saved tokens are capped at `ratio` times the first attempts of the last `window`, else a quiet week
 would pay for a storm; and the cap is never below one, so that a rare caller can retry once. Only
-requests that are nobody's retry deposit (depth 0, see `Pipeline.admit`), so that nested layers
-hold 1 + `ratio` together and not to the power of their number.
+requests that are nobody's retry deposit (depth 0, see `Pipeline.admit`), so that n layers, each
+with its budget, hold 1 + n x `ratio` together and not (1 + `ratio`)^n.
 """
 
 from typing import Final, NamedTuple, final
@@ -113,8 +113,10 @@ class RetryBudget:
         cap = (requests - self._start) * self._deposit
         if cap < self._cap_min:
             cap = self._cap_min
+        if saved > cap:
+            saved = cap
+        self._saved = saved
         self._credited = requests
-        self._saved = saved if saved < cap else cap
 
     def _cap(self) -> int:
         return max(self._cap_min, (self._requests - self._start) * self._deposit)

@@ -1,0 +1,108 @@
+"""Retries as a share of requests: the default is 10 % of the last ten seconds, at least one."""
+
+import pytest
+
+from tidegate.core.retry_budget import RetryBudget
+from tidegate.settings import policies as settings
+from tidegate.units import DAY, MILLISECOND, SECOND
+
+
+def budget(ratio: float = 0.1, *, requests: int = 0) -> RetryBudget:
+    policy = RetryBudget(settings.Budget(ratio=ratio))
+    for _ in range(requests):
+        policy.on_request(0)
+    return policy
+
+
+def granted(policy: RetryBudget, now: int, tries: int = 1000) -> int:
+    return sum(policy.try_retry(now) for _ in range(tries))
+
+
+def test_it_starts_with_one_token() -> None:
+    assert granted(budget(), 0) == 1
+
+
+def test_ten_requests_pay_for_one_retry_and_nine_do_not() -> None:
+    policy = budget()
+    assert policy.try_retry(0)
+    for _ in range(9):
+        policy.on_request(0)
+    assert not policy.try_retry(0)
+    policy.on_request(0)
+    assert policy.try_retry(0)  # with floats the tenth tenth falls short of one
+
+
+def test_a_rare_caller_saves_one_and_no_more() -> None:
+    assert granted(budget(requests=9), 0) == 1
+
+
+def test_a_busy_caller_saves_its_share_of_the_window() -> None:
+    assert granted(budget(requests=200), 0) == 20
+
+
+def test_a_refused_retry_takes_nothing() -> None:
+    policy = budget()
+    assert policy.try_retry(0)
+    assert granted(policy, 0) == 0
+    for _ in range(10):
+        policy.on_request(0)
+    assert policy.try_retry(0)
+
+
+def test_deposits_leave_with_their_window() -> None:
+    policy = budget(requests=200)
+    assert policy.tokens(9_999 * MILLISECOND) == 20
+    assert policy.tokens(10 * SECOND) == 1
+
+
+def test_an_outage_costs_a_tenth_and_no_more() -> None:
+    # 100 requests a second for a minute; each fails and wants three retries.
+    policy = budget()
+    retries = 0
+    for tenth in range(600):
+        now = tenth * 100 * MILLISECOND
+        for _ in range(10):
+            policy.on_request(now)
+            retries += granted(policy, now, tries=3)
+    assert retries == 600
+
+
+def test_a_quiet_week_does_not_pay_for_a_storm() -> None:
+    policy = budget(requests=1_000_000)
+    assert granted(policy, 7 * DAY) == 1
+
+
+def test_the_shares_of_nested_layers_add_and_do_not_multiply() -> None:
+    # The inner layer hears of the outer's retry as depth 1 and gets no deposit for it.
+    outer, inner = budget(1.0), budget(1.0)
+    sent = 0
+    for request in range(1000):
+        now = request * MILLISECOND
+        outer.on_request(now)
+        inner.on_request(now)
+        sent += 1 + inner.try_retry(now)
+        if outer.try_retry(now):
+            sent += 1 + inner.try_retry(now)
+    assert sent == 1000 * 3  # and four times if the inner counted the outer's retries
+
+
+def test_nought_per_cent_means_no_retry_at_all() -> None:
+    assert granted(budget(0.0, requests=1000), 0) == 0
+
+
+def test_more_than_a_retry_each_is_possible() -> None:
+    assert granted(budget(2.0, requests=10), 0) == 20
+
+
+def test_a_now_from_before_counts_as_the_latest() -> None:
+    policy = budget()
+    policy.on_request(5 * SECOND)
+    policy.on_request(2 * SECOND)  # lost a race to the lock
+    assert policy.snapshot(5 * SECOND).requests == 2
+
+
+def test_the_snapshot_says_what_was_saved_and_spent() -> None:
+    policy = budget(requests=25)
+    assert granted(policy, 0, tries=3) == 2
+    assert policy.snapshot(0) == (pytest.approx(0.5), 2.5, 25, 2, 1)
+    assert policy._check()
