@@ -288,7 +288,7 @@ def explained(error: SettingsError, root: Entry, name: str) -> SettingsError:
     """An error of the records, at its place in the file, and in the words of the file."""
     at, path, node = place(root, error.path)
     message = error.message
-    if error.expected and isinstance(node, Text):
+    if error.expected and isinstance(node, Text) and node.text:
         message = f"expected {error.expected}, found {node.shown}"
     elif error.expected and node is None:
         message = f"expected {error.expected}, found nothing"

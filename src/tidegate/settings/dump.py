@@ -38,8 +38,9 @@ def dump(
     """The text of a system file; `loads` of it gives the same system.
 
     A comment stands behind the key at its path, or above it where the line would be too long; the
-    one at `()` opens the file. `leave_open` gives what is written instead of a number: `""` leaves
-    it blank, `"10ms..50ms"` gives a range. A path that leads to no key is refused.
+    one at `()` opens the file. `leave_open` gives what is written instead of a number, or of a
+    block with a main number: `""` leaves it blank, `"10ms..50ms"` gives a range. A path that leads
+    to no key is refused.
     """
     writer = _Writer(comments or {}, leave_open or {})
     lines = writer.comment((), "")
@@ -136,7 +137,7 @@ class _Writer:
             yield from self._with_comment(start, path, indent)
             for name, child in value.items():
                 yield from self.entry(name, Block(shape.kind), child, path, indent + _INDENT)
-        elif isinstance(shape, Block) and value is not None:
+        elif isinstance(shape, Block) and value is not None and path not in self._open:
             yield from self._block(start, value, path, indent)
         else:
             text = self._open.pop(path) if path in self._open else _flow(shape, value)
@@ -149,9 +150,6 @@ class _Writer:
             text = self._main_text(record, main, path)
             yield from self._with_comment(f"{start} {text}".rstrip(), path, indent)
             return
-        if main is not None and path in self._open:
-            self._open[*path, main.key] = self._open.pop(path)
-            self._above.add(path)
         line = f"{start} {inline(record)}"
         opened = isinstance(record, _OPENED) and said
         if path not in self._above and not opened and len(line) <= _WIDTH:
@@ -168,10 +166,7 @@ class _Writer:
         notes = [self._comments.pop(p) for p in (path, below) if p in self._comments]
         if notes:
             self._comments[path] = "; ".join(notes)
-        for opened in (path, below):
-            if opened in self._open:
-                return self._open.pop(opened)
-        return inline(record)
+        return self._open.pop(below) if below in self._open else inline(record)
 
     def comment(self, path: Path, indent: str) -> list[str]:
         """The comment of a path as lines of their own."""

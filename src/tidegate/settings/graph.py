@@ -5,6 +5,7 @@ when the file leaves a number of workers or a rate open.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 from tidegate.settings.system import Call, Client, System, Time
 from tidegate.units import SECOND
@@ -18,16 +19,15 @@ __all__ = [
     "visits",
 ]
 
+_NEGLIGIBLE: Final = 1e-9  # calls per request: one a year at thirty requests a second
 
-def callees_first(system: System, *, waited: bool = False) -> list[str]:
-    """Every service, after all that it calls; with `waited` only calls that are waited for count.
 
-    Calls that nobody waits for may form a circle; the one that closes it is left out.
-    """
+def callees_first(system: System) -> list[str]:
+    """Every service, after all those whose answers it waits for."""
     order: list[str] = []
     seen: set[str] = set()
     for start in system.services:
-        trail = [] if start in seen else [(start, _callees(system, start, waited=waited))]
+        trail = [] if start in seen else [(start, _waited_for(system, start))]
         while trail:
             service, callees = trail[-1]
             seen.add(service)
@@ -36,36 +36,50 @@ def callees_first(system: System, *, waited: bool = False) -> list[str]:
                 order.append(service)
                 trail.pop()
             elif callee not in seen:
-                trail.append((callee, _callees(system, callee, waited=waited)))
+                trail.append((callee, _waited_for(system, callee)))
     return order
 
 
-def _callees(system: System, service: str, *, waited: bool) -> Iterator[str]:
+def _waited_for(system: System, service: str) -> Iterator[str]:
     for name, call in system.services[service].calls.items():
-        if call.wait or not waited:
+        if call.wait:
             yield system.target_of(name, call)
 
 
-def visits(system: System, client: Client, order: list[str]) -> dict[str, float]:
-    """How many requests one request of this client makes at each service; `order` is that of
-    `callees_first` over all calls.
+def visits(system: System, client: Client) -> dict[str, float]:
+    """How many requests one request of this client makes at each service.
+
+    Calls that nobody waits for may go in a circle. They are followed for as many steps as there are
+    services, which is every path without a circle, and more of a circle than matters where each
+    round makes fewer calls than the one before.
     """
-    place = {service: index for index, service in enumerate(order)}
-    count = dict.fromkeys(order, 0.0)
-    for name, call in client.calls.items():
-        count[system.target_of(name, call)] += call.per_request
-    for service in reversed(order):
-        for name, call in system.services[service].calls.items():
-            callee = system.target_of(name, call)
-            if place[callee] < place[service]:
-                count[callee] += count[service] * call.per_request
+    count = dict.fromkeys(system.services, 0.0)
+    wave = _calls_of(system, client.calls, 1.0, {})
+    for _ in system.services:
+        step: dict[str, float] = {}
+        for service, made in wave.items():
+            count[service] += made
+            _calls_of(system, system.services[service].calls, made, step)
+        wave = step
+        if not wave:
+            break
     return count
+
+
+def _calls_of(
+    system: System, calls: dict[str, Call], made: float, into: dict[str, float]
+) -> dict[str, float]:
+    for name, call in calls.items():
+        callee = system.target_of(name, call)
+        if made * call.per_request > _NEGLIGIBLE:
+            into[callee] = into.get(callee, 0.0) + made * call.per_request
+    return into
 
 
 def answer_times(system: System) -> dict[str, float]:
     """Nanoseconds that one request takes at each service: own work, then the calls waited for."""
     answer: dict[str, float] = {}
-    for service in callees_first(system, waited=True):
+    for service in callees_first(system):
         record = system.services[service]
         calls = _waiting(system, record.calls, answer, together=record.parallel)
         answer[service] = _average(record.time) + calls
@@ -113,10 +127,9 @@ def client_rates(system: System) -> dict[str, float]:
 
 def offered(system: System) -> dict[str, float]:
     """Requests per second that reach each service when nothing fails."""
-    order = callees_first(system)
     load = dict.fromkeys(system.services, 0.0)
     for name, rate in client_rates(system).items():
-        for service, count in visits(system, system.clients[name], order).items():
+        for service, count in visits(system, system.clients[name]).items():
             load[service] += rate * count
     return load
 

@@ -38,7 +38,11 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
             "{add machines: {service: shop, capacity: 200%}}",
         ),
         "journeys": M("what people want done, by name", "{buy: {client: users}}"),
-        "objective": M("when a client is served well enough", "{goodput: 95%, within: 60s}"),
+        "objective": M(
+            "when a client is served well enough",
+            "{goodput: 99%, within: 30s}",
+            "as its keys say",
+        ),
     },
     system.Client: {
         "rate": M(
@@ -104,7 +108,7 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
             " waited for",
             "true",
         ),
-        "wait": M("false: nobody waits for it; needs optional", "true"),
+        "wait": M("false: nobody waits for it; needs optional", "false"),
         "attempts": M("tries in all, the first included; 1 is no retry", "3"),
         "timeout": M(
             "of one attempt, from send to full answer: network, queue, work and the callee's calls",
@@ -187,7 +191,7 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
         "start": M("limit to begin with", "20"),
         "min": M("never below", "1"),
         "max": M("never above", "1000"),
-        "decrease": M("factor on the limit at each overload", "90%"),
+        "decrease": M("what is left of the limit after an overload", "70%"),
         "latency": M(
             "an attempt slower than this counts as overload", "200ms", "only failures count"
         ),

@@ -71,7 +71,8 @@ def _property(kind: type[Settings], field: Field, outer: Blank | None) -> Json:
     if isinstance(field.shape, Number) and field.default is not None:
         found["default"] = write_number(field.shape.unit, field.default)
     elif isinstance(field.shape, Flag | Choice | Version):
-        found["default"] = field.default
+        many = isinstance(field.default, tuple)
+        found["default"] = list(field.default) if many else field.default
     return found
 
 

@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from tidegate.settings.graph import callees_first, client_rates, holding_times, visits
+from tidegate.settings.graph import client_rates, holding_times, visits
 from tidegate.settings.numbers import people
 from tidegate.settings.policies import Queue, Settings
 from tidegate.settings.shapes import Field, Unit
@@ -162,10 +162,9 @@ def _rates(system: System, busy: Mapping[str, float]) -> tuple[dict[str, float],
     clients already use is taken off, and open clients of the same service share the rest evenly.
     Where the others use it all, a hundredth of the service is left.
     """
-    order = callees_first(system)
     rates = client_rates(system)
-    asks = {name: visits(system, client, order) for name, client in system.clients.items()}
-    load = dict.fromkeys(order, 0.0)
+    asks = {name: visits(system, client) for name, client in system.clients.items()}
+    load = dict.fromkeys(system.services, 0.0)
     for name in system.clients.keys() - busy.keys():
         for service, count in asks[name].items():
             load[service] += rates[name] * count
@@ -202,7 +201,7 @@ def spread(system: System, unknown: Unknown) -> Unknown:
     """
     if unknown.kind != "utilisation" or unknown.path[0] != "clients":
         return unknown
-    asks = visits(system, system.clients[unknown.path[1]], callees_first(system))
+    asks = visits(system, system.clients[unknown.path[1]])
     if any(asks[service] > 0 for service in _capacities(system)):
         return unknown
     return msgspec.structs.replace(

@@ -225,6 +225,8 @@ class _Reader:
             hint = "; indent with spaces, never with tabs"
         elif "mapping values" in str(error.problem):
             hint = "; check the indentation, and put a value that holds ': ' in quotes"
+        elif "unexpected ':'" in str(error.problem):
+            hint = "; put a space after the colon, or write unknown"
         elif "cannot start any token" in str(error.problem):
             hint = "; put the value in quotes"
         return SettingsError(
@@ -276,7 +278,10 @@ class _Reader:
                     event.start_mark,
                     (*path, key.text),
                 )
-            entries[key.text] = Entry(key.at, self._node(next(self.events), (*path, key.text)))
+            node = self._node(next(self.events), (*path, key.text))
+            if isinstance(node, Text) and not node.text:
+                node = node._replace(at=key.at)  # parsers disagree on where nothing stands
+            entries[key.text] = Entry(key.at, node)
         return entries
 
     def _key(self, event: Any, path: tuple[str, ...]) -> Text:
@@ -289,9 +294,10 @@ class _Reader:
         if not key.text:
             self._refuse("expected a name as the key, found nothing", event.start_mark, path)
         if key.resolved != "text":
+            kind = "nothing" if key.resolved == "nothing" else f"a {key.resolved}"
             self._refuse(
-                f"expected a name as the key, found the {key.resolved} {key.text};"
-                " to use it as a name, put it in quotes",
+                f"expected a name as the key, found {key.text}, which YAML reads as {kind};"
+                " put it in quotes",
                 event.start_mark,
                 path,
             )
