@@ -290,6 +290,8 @@ def explained(error: SettingsError, root: Entry, name: str) -> SettingsError:
     message = error.message
     if error.expected and isinstance(node, Text) and node.text:
         message = f"expected {error.expected}, found {node.shown}"
+    elif error.expected and isinstance(node, Listed) and len(node.nodes) > 9:
+        message = f"expected {error.expected}, found a list of {len(node.nodes)}"
     elif error.expected and node is None:
         message = f"expected {error.expected}, found nothing"
     spot = node.at if isinstance(node, Text) else at

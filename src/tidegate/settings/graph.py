@@ -47,18 +47,18 @@ def _waited_for(system: System, service: str) -> Iterator[str]:
 
 
 def visits(system: System, client: Client) -> dict[str, float]:
-    """How many requests one request of this client makes at each service.
+    """How many requests one request of this client makes at each service that it reaches.
 
     Calls that nobody waits for may go in a circle. They are followed for as many steps as there are
     services, which is every path without a circle, and more of a circle than matters where each
     round makes fewer calls than the one before.
     """
-    count = dict.fromkeys(system.services, 0.0)
+    count: dict[str, float] = {}
     wave = _calls_of(system, client.calls, 1.0, {})
     for _ in system.services:
         step: dict[str, float] = {}
         for service, made in wave.items():
-            count[service] += made
+            count[service] = count.get(service, 0.0) + made
             _calls_of(system, system.services[service].calls, made, step)
         wave = step
         if not wave:

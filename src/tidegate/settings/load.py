@@ -52,7 +52,7 @@ class Draft:
         system = self._build(record, idle)
         for part, ends in corners(record, {u.path: (u.low, u.high) for u in _drawn(unknowns)}):
             self._build(part, idle | ends)
-        self.unknowns: tuple[Unknown, ...] = tuple(spread(system, u) for u in unknowns)
+        self.unknowns: tuple[Unknown, ...] = spread(system, unknowns)
         self._check_workers(system)
         self._middle = self._make(middles(self.unknowns))
 

@@ -8,6 +8,7 @@ follows from it, so that a blank never makes a system that is overloaded before 
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -169,13 +170,15 @@ def _rates(system: System, busy: Mapping[str, float]) -> tuple[dict[str, float],
         for service, count in asks[name].items():
             load[service] += rates[name] * count
     limits = _capacities(system)
-    sharing = {s: sum(asks[name][s] > 0 for name in busy) for s in limits}
+    sharing = Counter(service for name in busy for service in asks[name])
     found = {}
     for name, share in busy.items():
         rate = min(
-            max(share * limit - load[service], limit / 100) / sharing[service] / asks[name][service]
-            for service, limit in limits.items()
-            if asks[name][service] > 0
+            max(share * limits[service] - load[service], limits[service] / 100)
+            / sharing[service]
+            / count
+            for service, count in asks[name].items()
+            if service in limits
         )
         found[name] = min(max(rate, 1e-6), 1e9)
     for name, rate in found.items():
@@ -193,17 +196,18 @@ def _capacities(system: System) -> dict[str, float]:
     }
 
 
-def spread(system: System, unknown: Unknown) -> Unknown:
-    """The unknown as it can be drawn in this system.
+def spread(system: System, unknowns: Iterable[Unknown]) -> tuple[Unknown, ...]:
+    """The unknowns as they can be drawn in this system.
 
     Where no service that an open client reaches has a known number of workers, nothing is busy yet,
     and the rate itself is drawn: 1/s to 1000/s.
     """
-    if unknown.kind != "utilisation" or unknown.path[0] != "clients":
-        return unknown
-    asks = visits(system, system.clients[unknown.path[1]])
-    if any(asks[service] > 0 for service in _capacities(system)):
-        return unknown
-    return msgspec.structs.replace(
-        unknown, kind=_ANY_RATE.kind, low=_ANY_RATE.low, high=_ANY_RATE.high
-    )
+    limits = _capacities(system)
+    found = []
+    for unknown in unknowns:
+        rate = unknown.kind == "utilisation" and unknown.path[0] == "clients"
+        if rate and limits.keys().isdisjoint(visits(system, system.clients[unknown.path[1]])):
+            kind, low, high = _ANY_RATE
+            unknown = msgspec.structs.replace(unknown, kind=kind, low=low, high=high)
+        found.append(unknown)
+    return tuple(found)

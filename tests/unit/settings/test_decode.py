@@ -97,6 +97,12 @@ VALUES = [
     Bad(call("retry_on: [time]"), "2:48", "clients.u.calls.c.retry_on", "one of timeout, failure"),
     Bad(call("retry_on: [[]]"), "2:48", "clients.u.calls.c.retry_on", "a single value"),
     Bad(call("retry_on: [timeout, timeout]"), "2:37", "clients.u.calls.c.retry_on", "once"),
+    Bad(
+        call(f"retry_on: [{'timeout, ' * 5000}]"),
+        "2:37",
+        "clients.u.calls.c.retry_on",
+        "each reason once, found a list of 5000",
+    ),
     Bad(call("attempts: unknown"), "2:47", "clients.u.calls.c.attempts", "give a range, as 2..8"),
     Bad(call("deadline: "), "2:37", "clients.u.calls.c.deadline", "give a range, as 1s..10s"),
     Bad(call("budget: unknown"), "2:45", "clients.u.calls.c.budget", "a range, as 10%..40%"),
