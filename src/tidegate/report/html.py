@@ -294,42 +294,49 @@ def _actions(trigger: TriggerResult) -> Markup | None:
 
 
 def _cures(report: CheckReport) -> Section | None:
+    """All that was tried in one table; what cures, with what to write."""
     if not report.cures and not report.skipped:
         return None
-    skipped = el("ul", *(el("li", item) for item in report.skipped)) if report.skipped else None
-    articles = (_cure(cure) for cure in cures_best_first(report.cures))
+    ranked = cures_best_first(report.cures)
+    table = _table(
+        "Each was tried by itself, against every trigger.",
+        ("change", "cures", "answered in time during the trigger", "back after its end", "costs"),
+        [_tried(cure) for cure in ranked],
+    )
+    skipped = el("ul", *(el("li", item) for item in report.skipped))
     return "cures", (
         el("h2", "Cures"),
-        el("p", "Each was tried by itself, against every trigger."),
-        *articles,
-        None if skipped is None else join([el("h3", "Skipped"), skipped]),
+        table if ranked else None,
+        *(_cure(cure) for cure in ranked if cure.cures),
+        join([el("h3", "Skipped"), skipped]) if report.skipped else None,
     )
 
 
-def _cure(cure: Cure) -> Markup:
-    verdict = cure_verdict(cure)
-    tone = "stable" if verdict == "yes" else "vulnerable"
-    told = {"yes": "cures", "maybe": "may cure, not confirmed"}.get(verdict, f"heals {verdict}")
+def _tried(cure: Cure) -> tuple[Cell, ...]:
     back = "not" if cure.recovered_after is None else figure(cure.recovered_after)
-    outcomes = (f"{name}: {outcome}" for name, outcome in cure.by_trigger.items())
-    facts = [
-        ("answered in time during the trigger", _with_runs(cure.goodput_during)),
-        ("back after its end", back),
-        ("costs", cure.cost),
-        ("by trigger", "; ".join(outcomes)),
-    ]
+    return cure.cure, _cured(cure), _with_runs(cure.goodput_during), back, cure.cost
+
+
+def _cured(cure: Cure) -> Markup:
+    verdict = cure_verdict(cure)
+    return _badge({"yes": "stable", "maybe": "vulnerable"}.get(verdict, "no limit"), verdict)
+
+
+def _cure(cure: Cure) -> Markup:
+    doubt = "" if cure.confirmed else " Not confirmed by further runs."
+    outcomes = "; ".join(f"{name}: {outcome}" for name, outcome in cure.by_trigger.items())
     return el(
         "article",
-        el("h3", _badge(tone, told), " ", cure.cure),
-        el("p", sentence(cure.says)),
-        _facts(facts),
+        el("h3", _cured(cure), " ", cure.cure),
+        el("p", sentence(cure.says), doubt),
+        el("p", f"By trigger: {outcomes}.", class_="muted") if outcomes else None,
         el("p", "In ", el("code", cure.where), ":"),
         el("pre", el("code", lines(cure.yaml))),
     )
 
 
 def _with_runs(measure: Measure) -> str:
-    behind = runs_behind([measure])
+    behind = runs_behind([measure]) if measure.runs > 1 else ""
     return f"{figure(measure)}, {behind}" if behind else figure(measure)
 
 

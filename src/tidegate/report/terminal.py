@@ -162,9 +162,8 @@ _COLOURS: Final = {
     "RECOVERS": _GOOD,
     "UNHARMED": _GOOD,
 }
-_HEADS: Final = re.compile(
-    rf"^( *)({'|'.join(_COLOURS)}|[A-Z]{{2,}}(?: [A-Z]+)*)(?=[ :,]|$)", re.MULTILINE
-)
+_SECTIONS: Final = ("SERVICES", "TRIGGERS", "GETTING OUT", "CURES", "AUDIT")
+_HEADS: Final = re.compile(rf"^( *)({'|'.join((*_COLOURS, *_SECTIONS))})(?=[ :]|$)", re.MULTILINE)
 
 
 def paint(text: str) -> str:

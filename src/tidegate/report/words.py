@@ -214,7 +214,7 @@ def action_name(action: ActionResult) -> str:
 
 
 def cure_verdict(cure: Cure) -> str:
-    """`yes`, or how many of the triggers it heals; `maybe` until a simulation has confirmed it."""
+    """`yes`, or how many of the triggers it heals; `maybe` until further runs have confirmed it."""
     if cure.cures:
         return "yes" if cure.confirmed else "maybe"
     healed = sum(outcome in ("recovers", "unharmed") for outcome in cure.by_trigger.values())

@@ -81,6 +81,8 @@ def test_paint_colours_heads_and_outcomes_at_the_start_of_a_line_only() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["A lone capital\n", "lower case\n", "x1 FAILS\n"])
+@pytest.mark.parametrize(
+    "text", ["A lone capital\n", "  DB  a name in capitals\n", "x1 FAILS\n", "STABLER\n"]
+)
 def test_paint_leaves_the_rest(text: str) -> None:
     assert paint(text) == text
