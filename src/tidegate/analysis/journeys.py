@@ -113,7 +113,8 @@ def _shares(
                 for name, call in calls.items()
                 if name != without and (not required or (call.wait and not call.optional))
             )
-            share[caller] = 1.0 if caller == target else 1.0 - math.prod(counted)
+            # Rounded, so that 30 % is not 30.000000000000004 %.
+            share[caller] = 1.0 if caller == target else round(1.0 - math.prod(counted), 12)
         if required or share == before:  # what is waited for goes in no circle: one round is all
             break
     return share
