@@ -132,6 +132,8 @@ def test_the_worst_comes_first() -> None:
     assert [t.outcome for t in triggers] == ["oscillates", "slow to drain", "unharmed"]
     services = words.services_worst_first(report.services, "marketplace")
     assert [s.service for s in services] == ["marketplace", "tracker", "edge"]
+    fullest = words.services_worst_first([report.services[0], report.services[2]], None)
+    assert [s.service for s in fullest] == ["marketplace", "tracker"]
     audit = words.audit_worst_first(report.audit)
     assert [f.severity for f in audit] == ["error", "warning", "warning", "note"]
 
