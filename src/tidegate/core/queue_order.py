@@ -15,11 +15,11 @@ __all__ = ["FINISH_MARGIN", "can_finish", "takes_newest"]
 FINISH_MARGIN: Final = 5
 """How many mean service times must be left, for an item to be worth beginning.
 
-An exponential service takes longer than five means in e^-5 = 0.7 % of cases, so hardly any work is
-begun in vain. At the bare deadline (0) nearly all is: in overload the oldest item that is not yet
-too late is by its very place in the queue about to become so. Half of five wastes e^-2.5 = 8 % of
-the work; twice five wastes nothing more that can be measured and refuses what would have been
-served.
+What is begun with m of them left ends too late in e^-m of cases, if service is exponential: 0.7 %
+of the work is lost at five, 8 % at half of it. At the bare deadline (0) nearly all is: in overload
+the oldest item that is not yet too late is by its very place in the queue about to become so.
+Twice five refuses what would have been served: for callers who wait ten service times it abolishes
+the queue. `benchmarks/queue_laws.py` shows each of these.
 """
 
 

@@ -55,6 +55,13 @@ def test_deposits_leave_with_their_window() -> None:
     assert policy.tokens(10 * SECOND) == 1
 
 
+def test_deposits_are_of_the_second_they_came_in_though_nobody_asks() -> None:
+    policy = budget(requests=100)
+    for _ in range(100):
+        policy.on_request(9 * SECOND)
+    assert policy.tokens(10 * SECOND) == 10  # the first hundred have left, the second have not
+
+
 def test_an_outage_costs_a_tenth_and_no_more() -> None:
     # 100 requests a second for a minute; each fails and wants three retries.
     policy = budget()
