@@ -8,7 +8,7 @@ stacks its tables on a narrow window, and prints. Every chart stands beside its 
 
 import base64
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib import resources
 
 from tidegate.findings import (
@@ -22,7 +22,8 @@ from tidegate.findings import (
     TriggerResult,
     UnknownEffect,
 )
-from tidegate.report import charts
+from tidegate.report import blocks, charts
+from tidegate.report.blocks import Cell
 from tidegate.report.figures import (
     figure,
     number,
@@ -53,23 +54,6 @@ from tidegate.report.words import (
 )
 
 __all__ = ["render"]
-
-_TONES = {
-    "fails": "bad",
-    "collapses by itself": "bad",
-    "sticks": "bad",
-    "oscillates": "bad",
-    "error": "bad",
-    "overloaded": "bad",
-    "vulnerable": "wary",
-    "slow to drain": "wary",
-    "warning": "wary",
-    "stable": "good",
-    "recovers": "good",
-    "unharmed": "good",
-}
-
-Cell = str | Markup
 
 
 def render(report: CheckReport) -> str:
@@ -105,14 +89,12 @@ def _header(report: CheckReport) -> Markup:
     return el(
         "header",
         el("p", "tidegate check of ", el("strong", report.source), class_="muted"),
-        el("h1", _badge(report.verdict), " ", report.says),
-        None if stopped is None else el("p", _badge("vulnerable", "interrupted"), " ", stopped),
+        el("h1", blocks.badge(report.verdict), " ", report.says),
+        None
+        if stopped is None
+        else el("p", blocks.badge("vulnerable", "interrupted"), " ", stopped),
         el("p", modelled(report), class_="muted"),
     )
-
-
-def _badge(word: str, shown: str | None = None) -> Markup:
-    return el("span", shown or word, class_=f"badge {_TONES.get(word, 'plain')}")
 
 
 Section = tuple[str, Sequence[str | None]]
@@ -165,7 +147,7 @@ def _services(report: CheckReport) -> Section | None:
     if not report.services:
         return None
     ranked = services_worst_first(report.services, report.binding)
-    table = _table(
+    table = blocks.table(
         "Under today's load (computed). Advertised capacity is what it serves in health; hidden"
         " capacity is the load below which it heals by itself.",
         ("service", "load", "in use", "advertised", "hidden", "attempts per request", "state"),
@@ -185,7 +167,7 @@ def _service(facts: ServiceFacts) -> tuple[Cell, ...]:
         "no limit" if facts.advertised is None else rate(facts.advertised),
         "no limit" if facts.hidden is None else rate(facts.hidden),
         number(facts.amplification),
-        _badge(facts.state),
+        blocks.badge(facts.state),
     )
 
 
@@ -196,7 +178,7 @@ def _journeys(report: CheckReport) -> Section | None:
 
 
 def _journey(journey: JourneyDependencies) -> Markup:
-    table = _table(
+    table = blocks.table(
         "Of its requests (computed): how many call the service, and how many fail without it.",
         ("service", "calls per request", "call it", "fail without it"),
         [(d.service, number(d.calls), share(d.asks), share(d.needs)) for d in journey.services],
@@ -225,9 +207,9 @@ def _trigger(trigger: TriggerResult, key: str) -> Markup:
     run = trigger.timeline
     return el(
         "article",
-        el("h3", _badge(trigger.outcome), " ", trigger_name(trigger), id=f"{key}-name"),
+        el("h3", blocks.badge(trigger.outcome), " ", trigger_name(trigger), id=f"{key}-name"),
         el("p", trigger.says, ": ", el("strong", outcome_of(trigger)), "."),
-        _facts(_costs(trigger)),
+        blocks.facts(_costs(trigger)),
         _clients(trigger),
         _falls(trigger),
         None if run is None else charts.timeline(run, key=f"{key}-run", of=trigger.trigger),
@@ -250,12 +232,6 @@ def _costs(trigger: TriggerResult) -> list[tuple[str, Cell]]:
     return facts if trigger.fluid is None else [*facts, ("the fluid model says", trigger.fluid)]
 
 
-def _facts(facts: Iterable[tuple[str, Cell]]) -> Markup:
-    """Names and their values, one under another."""
-    rows = (join([el("dt", name), el("dd", value)]) for name, value in facts)
-    return el("dl", *rows, class_="facts")
-
-
 def _clients(trigger: TriggerResult) -> Markup | None:
     if not trigger.clients:
         return None
@@ -265,7 +241,7 @@ def _clients(trigger: TriggerResult) -> Markup | None:
         for c in worst
     ]
     behind = runs_behind(c.during for c in worst)
-    return _table(
+    return blocks.table(
         f"Requests answered in time ({behind}); in the end counts also what a client's own later"
         " attempts brought.",
         ("client", "before", "during", "after", "in the end"),
@@ -285,7 +261,7 @@ def _actions(trigger: TriggerResult) -> Markup | None:
         return None
     rows = [(action_name(a), action_outcome(a), figure(a.goodput), a.says) for a in trigger.actions]
     behind = runs_behind(a.goodput for a in trigger.actions)
-    table = _table(
+    table = blocks.table(
         f"Tried from the state in which it is stuck ({behind}).",
         ("action", "outcome", "answered in time then", "why"),
         rows,
@@ -298,7 +274,7 @@ def _cures(report: CheckReport) -> Section | None:
     if not report.cures and not report.skipped:
         return None
     ranked = cures_best_first(report.cures)
-    table = _table(
+    table = blocks.table(
         "Each was tried by itself, against every trigger.",
         ("change", "cures", "answered in time during the trigger", "back after its end", "costs"),
         [_tried(cure) for cure in ranked],
@@ -319,7 +295,7 @@ def _tried(cure: Cure) -> tuple[Cell, ...]:
 
 def _cured(cure: Cure) -> Markup:
     verdict = cure_verdict(cure)
-    return _badge({"yes": "stable", "maybe": "vulnerable"}.get(verdict, "no limit"), verdict)
+    return blocks.badge({"yes": "stable", "maybe": "vulnerable"}.get(verdict, "no limit"), verdict)
 
 
 def _cure(cure: Cure) -> Markup:
@@ -351,7 +327,14 @@ def _audit(report: CheckReport) -> Section | None:
 def _finding(found: AuditFinding) -> Markup:
     return el(
         "li",
-        el("p", _badge(found.severity), " ", el("code", found.where), " ", el("em", found.rule)),
+        el(
+            "p",
+            blocks.badge(found.severity),
+            " ",
+            el("code", found.where),
+            " ",
+            el("em", found.rule),
+        ),
         el("p", sentence(found.says), " ", sentence(found.fix)),
         el("pre", el("code", lines(found.yaml))) if found.yaml else None,
     )
@@ -385,57 +368,9 @@ def _made(report: CheckReport) -> Section:
     ]
     return "made", (
         el("h2", "How this was made"),
-        *_notes("Where the models disagree", report.disagreements),
-        *_notes("Assumed", report.assumptions),
-        _facts(facts),
-    )
-
-
-def _notes(title: str, notes: Sequence[str]) -> list[Markup]:
-    return [el("h3", title), el("ul", *(el("li", note) for note in notes))] if notes else []
-
-
-def _table(
-    caption: str,
-    heads: Sequence[str],
-    rows: Iterable[Sequence[Cell]],
-    *,
-    numbers: Iterable[int] = (),
-) -> Markup:
-    """A table that becomes a list of rows on a narrow window.
-
-    The roles are spelled out because a style sheet that changes how a table is displayed takes
-    them from a screen reader otherwise.
-    """
-    right = frozenset(numbers)
-    kinds = ["num" if i in right else None for i in range(len(heads))]
-    head = el(
-        "tr",
-        *(
-            el("th", text, scope="col", role="columnheader", class_=kind)
-            for text, kind in zip(heads, kinds, strict=True)
-        ),
-        role="row",
-    )
-    body = (
-        el(
-            "tr",
-            el("th", row[0], scope="row", role="rowheader"),
-            *(
-                el("td", cell, role="cell", class_=kind, data_head=text)
-                for cell, text, kind in zip(row[1:], heads[1:], kinds[1:], strict=True)
-            ),
-            role="row",
-        )
-        for row in rows
-    )
-    return el(
-        "table",
-        el("caption", caption),
-        el("thead", head, role="rowgroup"),
-        el("tbody", *body, role="rowgroup"),
-        role="table",
-        class_="stack",
+        *blocks.notes("Where the models disagree", report.disagreements),
+        *blocks.notes("Assumed", report.assumptions),
+        blocks.facts(facts),
     )
 
 
