@@ -1,5 +1,6 @@
 """Ranges, what a blank stands for, and how samples are drawn."""
 
+import os
 import subprocess
 import sys
 from typing import Any
@@ -53,7 +54,7 @@ def test_samples_are_the_same_in_every_process() -> None:
     runs = {
         subprocess.run(
             [sys.executable, "-c", script],
-            env={"PYTHONHASHSEED": seed},
+            env=os.environ | {"PYTHONHASHSEED": seed},
             capture_output=True,
             text=True,
             check=True,
@@ -160,6 +161,12 @@ def test_a_blank_never_overloads_a_service(web: float, shop: float, seed: int) -
 def test_middles_are_what_a_draft_uses() -> None:
     draft = loads(SERVICE.format("time: , workers: "))
     assert draft.system() == draft.system(middles(draft.unknowns))
+
+
+def test_workers_are_those_of_one_replica() -> None:
+    draft = loads(SERVICE.format("time: 6s, replicas: 3, workers: "))
+    # 10/s of 6 s each keep 60 busy; half busy are 120, on three replicas 40 each.
+    assert draft.system({("services", "s", "workers"): 0.5}).services["s"].workers == 40
 
 
 def test_workers_that_nobody_uses_are_at_least_one() -> None:
