@@ -122,7 +122,12 @@ RULES = [
     Bad(call("budget: {ratio: 0..20}"), "2:53", "clients.u.calls.c.budget.ratio", "'0..20'"),
     Bad(call("wait: false"), "2:43", "clients.u.calls.c.wait", "unless the call is also optional"),
     Bad(client("rate: 1/s, users: 5"), "3:28", "clients.u.rate", "one of the two, found '1/s'"),
-    Bad(client("users: 5"), "3:3", "clients.u.think", "between two requests of a user, found noth"),
+    Bad(
+        client("users: 5"),
+        "3:3",
+        "clients.u.think",
+        "between two requests of a user, found nothing",
+    ),
     Bad(client("rate: 0/s"), "3:28", "clients.u.rate", "a rate above zero"),
     Bad(
         service("queue: {codel: {target: 200ms}}"),
