@@ -176,7 +176,7 @@ class TestOpen:
         assert circuit.state(5 * SECOND) is RAMPING
         assert circuit.snapshot(5 * SECOND).calls == 0
 
-    def test_saying_no_a_million_times_keeps_nothing(self) -> None:
+    def test_saying_no_a_hundred_thousand_times_keeps_nothing(self) -> None:
         circuit = opened()
         circuit.drain_transitions()
         gc.collect()
