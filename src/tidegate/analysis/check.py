@@ -85,7 +85,7 @@ class Check:
         self.unknowns: list[UnknownEffect] = []
         self.holds_in: Measure | None = None
         self.interrupted = False
-        self._runner: Final = runner
+        self.runner: Final = runner
         self._named: Final = self._with_triggers()
         self.runs: Final[dict[str, list[Run]]] = {}
         self._divisors: Final[dict[str | None, int]] = {}
@@ -101,7 +101,7 @@ class Check:
             self._vary_unknowns()
         except KeyboardInterrupt:
             self.interrupted = True
-            self._runner.close()
+            self.runner.close()
         return self.report()
 
     def report(self) -> CheckReport:
@@ -140,12 +140,12 @@ class Check:
 
     def _at_rest(self) -> None:
         specs = self._specs(self._named, None, 2, hold=_REST)
-        self.rest = self._runner.map(specs, "left alone")
+        self.rest = self.runner.map(specs, "left alone")
 
     def _one_trigger(self, name: str, trigger: Trigger) -> None:
         runs: list[Run] = self.runs.setdefault(name, [])
         while len(runs) < RUNS_MAX:
-            runs += self._runner.map(self._specs(self._named, name, _BATCH), name)
+            runs += self.runner.map(self._specs(self._named, name, _BATCH), name)
             same = sum(run.outcome == common_outcome(runs) for run in runs)
             if settled(same, len(runs)):
                 break
@@ -158,7 +158,7 @@ class Check:
                     self._specs(calm, name, _WITHOUT), runs[:_WITHOUT], strict=True
                 )
             ]
-            without = self._runner.map(specs, f"{name} without retries")
+            without = self.runner.map(specs, f"{name} without retries")
         self.triggers.append(
             trigger_result(
                 self.graph,
@@ -187,7 +187,7 @@ class Check:
             msgspec.structs.replace(spec, seed=self.seed + i)
             for i, spec in enumerate(self._specs(self._named, trigger, 2, actions=chosen))
         ]
-        return action_result(chosen, self._runner.map(specs, " + ".join(chosen)))
+        return action_result(chosen, self.runner.map(specs, " + ".join(chosen)))
 
     def _try_cures(self) -> None:
         bad = [t for t in self.triggers if SEVERITY[t.outcome] >= SEVERITY["slow to drain"]]
@@ -202,7 +202,7 @@ class Check:
             runs = [run]
             if rank < _CONFIRMED:
                 specs = self._specs(candidate.system, worst, _CONFIRM)
-                runs += self._runner.map(specs, candidate.name)
+                runs += self.runner.map(specs, candidate.name)
             self.cures.append(_cure(candidate, worst, runs, confirmed=rank < _CONFIRMED))
 
     def _vary_unknowns(self) -> None:
@@ -225,7 +225,7 @@ class Check:
                 divisor=_divisor(system, Graph(system), length),
             )
             specs.append(spec)
-        runs = self._runner.map(specs, "unknowns")
+        runs = self.runner.map(specs, "unknowns")
         bad = [SEVERITY[run.outcome] >= SEVERITY["slow to drain"] for run in runs]
         is_bad = SEVERITY[worst.outcome] >= SEVERITY["slow to drain"]
         self.holds_in = holding(bad, is_bad)
@@ -239,7 +239,7 @@ class Check:
             )
             for candidate in made
         ]
-        runs = self._runner.map(specs, "cures")
+        runs = self.runner.map(specs, "cures")
         pairs = list(zip(made, runs, strict=True))
         return sorted(pairs, key=lambda pair: (SEVERITY[pair[1].outcome], -_during(pair[1])))
 

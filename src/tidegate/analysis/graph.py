@@ -13,7 +13,7 @@ the one that does is left out of the sums.
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, Literal, NamedTuple, final
 
 from tidegate.analysis.rules.view import (
@@ -49,12 +49,8 @@ class Graph:
         self.view: Final = View(system)
         self.system: Final = self.view.system
         self.services: Final = self.view.services
-        self.callees_first: Final = _order(self.view)
-        place = {name: index for index, name in enumerate(self.callees_first)}
-        self._out: Final = {  # without the calls that close a circle
-            caller: [e for e in edges if place[e.callee] < place.get(caller, len(place))]
-            for caller, edges in self.view.out_of.items()
-        }
+        self._out: Final = _without_circles(self.view)
+        self.callees_first: Final = _order(self._out, self.services)
         self.load: Final = self.view.load
         self.worst: Final = dict.fromkeys(self.services, 0.0)
         once = dict.fromkeys(self.services, 0.0)
@@ -217,23 +213,27 @@ class Graph:
 
     # Who needs it.
 
-    def needs(self, service: str) -> dict[str, float]:
+    def needs(self, service: str, *, without: str | None = None) -> dict[str, float]:
         """The share of each client's requests that cannot succeed without `service`.
 
-        Calls that are required and waited for only; the chances of several calls are independent.
+        Calls that are required and waited for only, as if the call `without` were neither.
         """
-        need = dict.fromkeys(self.services, 0.0)
-        for name in self.callees_first:
-            need[name] = 1.0 if name == service else self._need(name, need)
-        return {client: self._need(client, need) for client in self.system.clients}
+        return self._reach(
+            service, lambda e: e.call.wait and not e.call.optional and e.name != without
+        )
 
-    def _need(self, caller: str, need: Mapping[str, float]) -> float:
-        spared = 1.0
-        for edge in self.view.waited_by(caller):
-            if not edge.call.optional:
-                part, whole = math.modf(edge.call.per_request)
-                spared *= (1 - need[edge.callee]) ** whole * (1 - part * need[edge.callee])
-        return 1 - spared
+    def asks(self, service: str) -> dict[str, float]:
+        """The share of each client's requests that come to `service` at all."""
+        return self._reach(service, lambda edge: True)
+
+    def _reach(self, service: str, through: Callable[[Edge], bool]) -> dict[str, float]:
+        """The share of requests that come there; the chances of several calls are independent."""
+        share: dict[str, float] = {}
+        for caller in (*self.callees_first, *self.system.clients):
+            missed = (_missed(e, share[e.callee]) for e in self._out[caller] if through(e))
+            # Rounded, so that 30 % is not 30.000000000000004 %.
+            share[caller] = 1.0 if caller == service else round(1 - math.prod(missed), 12)
+        return {client: share[client] for client in self.system.clients}
 
     def time_left(self) -> dict[str, float]:
         """Seconds that the first to leave still waits when each call is sent, with no queueing.
@@ -310,12 +310,31 @@ class Graph:
         return ahead, count
 
 
-def _order(view: View) -> list[str]:
-    """Every service after all that it calls, waited for or not; a circle is cut where it closes."""
+def _without_circles(view: View) -> dict[str, list[Edge]]:
+    """The calls of each caller, without those that nobody waits for and that close a circle."""
+    kept = {caller: view.waited_by(caller) for caller in view.out_of}
+    for edge in view.edges:
+        if not edge.call.wait and not _reaches(kept, edge.callee, edge.caller):
+            kept[edge.caller].append(edge)
+    return kept
+
+
+def _reaches(out: Mapping[str, list[Edge]], start: str, goal: str) -> bool:
+    """Whether calls lead from one service to another, or they are the same."""
+    seen, front = {start}, [start]
+    while front and goal not in seen:
+        fresh = {edge.callee for edge in out[front.pop()]} - seen
+        seen |= fresh
+        front.extend(fresh)
+    return goal in seen
+
+
+def _order(out: Mapping[str, list[Edge]], services: Iterable[str]) -> list[str]:
+    """Every service after all that it calls."""
     order: list[str] = []
     seen: set[str] = set()
-    for start in view.services:
-        trail = [] if start in seen else [(start, iter(view.out_of[start]))]
+    for start in services:
+        trail = [] if start in seen else [(start, iter(out[start]))]
         seen.add(start)
         while trail:
             service, edges = trail[-1]
@@ -325,8 +344,14 @@ def _order(view: View) -> list[str]:
                 trail.pop()
             elif edge.callee not in seen:
                 seen.add(edge.callee)
-                trail.append((edge.callee, iter(view.out_of[edge.callee])))
+                trail.append((edge.callee, iter(out[edge.callee])))
     return order
+
+
+def _missed(edge: Edge, share: float) -> float:
+    """The chance that none of one request's calls comes there: 2.5 calls are 2 and half a third."""
+    part, whole = math.modf(edge.call.per_request)
+    return float((1 - share) ** whole * (1 - part * share))
 
 
 def _at_most(call: Call) -> float:

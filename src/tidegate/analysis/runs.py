@@ -8,6 +8,7 @@ are spread over processes and the answer does not depend on how many there are.
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from multiprocessing import active_children, get_context
@@ -87,10 +88,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     by_client: dict[str, Outcome]
     recovered_after: dict[str, float | None]
     finishes_after: float | None
+    cpu_seconds: float
 
 
 def execute(spec: Spec) -> Run:
     """Run it. The same spec gives the same run, anywhere."""
+    started = time.process_time()
     system = scaled(spec.system, spec.divisor)
     trigger = system.triggers[spec.trigger] if spec.trigger else None
     start = spec.settle if trigger is None or trigger.at is None else trigger.at
@@ -110,7 +113,7 @@ def execute(spec: Spec) -> Run:
     watch = Watch(world, start=start, end=end, lag=lag)
     _follow(world, watch, end, last, spec)
     check_invariants(world)
-    return _report(world, watch, spec, start, end)
+    return _report(world, watch, spec, start, end, time.process_time() - started)
 
 
 def _follow(world: World, watch: Watch, end: Instant, last: Instant, spec: Spec) -> None:
@@ -132,7 +135,9 @@ def _follow(world: World, watch: Watch, end: Instant, last: Instant, spec: Spec)
             return
 
 
-def _report(world: World, watch: Watch, spec: Spec, start: Instant, end: Instant) -> Run:
+def _report(
+    world: World, watch: Watch, spec: Spec, start: Instant, end: Instant, cpu: float
+) -> Run:
     seconds = world.now // SECOND
     verdict = verdict_of(watch)
     return Run(
@@ -166,6 +171,7 @@ def _report(world: World, watch: Watch, spec: Spec, start: Instant, end: Instant
         by_client=verdict.by_client,
         recovered_after=verdict.recovered_after,
         finishes_after=verdict.finishes_after,
+        cpu_seconds=cpu,
     )
 
 
@@ -200,6 +206,7 @@ class Runner:
         self.workers: Final = workers if workers is not None else os.cpu_count() or 1
         self._progress: Final = progress
         self._pool: ProcessPoolExecutor | None = None
+        self.cpu_seconds = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -215,11 +222,11 @@ class Runner:
             for spec in specs:
                 runs.append(execute(spec))
                 self._tell(what, len(runs), len(specs))
-            return runs
+            return self._counted(runs)
         futures = [self._submit(spec) for spec in specs]
         for done, _ in enumerate(_as_they_end(futures), 1):
             self._tell(what, done, len(specs))
-        return [future.result() for future in futures]
+        return self._counted([future.result() for future in futures])
 
     def close(self) -> None:
         """End the workers, whatever they are at."""
@@ -235,6 +242,10 @@ class Runner:
                 self.workers, mp_context=get_context("spawn"), initializer=_leave_interrupts
             )
         return self._pool.submit(execute, spec)
+
+    def _counted(self, runs: list[Run]) -> list[Run]:
+        self.cpu_seconds += sum(run.cpu_seconds for run in runs)
+        return runs
 
     def _tell(self, what: str, done: int, total: int) -> None:
         if self._progress is not None:

@@ -6,7 +6,6 @@ the load is above what some service comes back from; else `stable`. Only the fir
 code 1, and `vulnerable` when it is asked to.
 """
 
-import time
 from typing import TYPE_CHECKING, Final
 
 from tidegate.analysis.audit import audit
@@ -55,7 +54,7 @@ def report(check: "Check", *, version: str) -> CheckReport:
         disagreements=[],
         seeds=_seeds(check),
         repeat=check.repeat,
-        cpu_seconds=time.process_time(),
+        cpu_seconds=check.runner.cpu_seconds,
         interrupted=check.interrupted,
         exit_code=exit_code,
     )
@@ -88,25 +87,23 @@ def _sentence(check: "Check", verdict: Verdict, worst: TriggerResult | None) -> 
         return "goodput falls and stays down at today's load, without any trigger"
     if worst is None or (verdict == "stable" and worst.outcome == "unharmed"):
         return "nothing that was tried harms anybody for long"
+    what = f"{worst.trigger} ({worst.says})"
     if worst.stays:
-        ending = (
-            "and stays down after it is over"
-            if worst.timeline and worst.timeline.end
-            else ("for as long as nobody acts")
-        )
-        return f"{worst.says}: {_who(check, worst)} {ending}"
+        over = worst.timeline is not None and worst.timeline.end is not None
+        until = "also after it is over" if over else "until somebody acts"
+        swings = "swinging" if worst.outcome == "oscillates" else "down"
+        return f"{what} keeps {_who(check, worst)} {swings}, {until}"
     if worst.outcome == "slow to drain":
-        return f"{worst.says}: the backlog drains, but slowly"
+        return f"{what} leaves a backlog that drains, but slowly"
     if not worst.objective_met:
-        return f"{worst.says}: it comes back, later than the objective allows"
-    return f"{worst.says}: it comes back by itself"
+        return f"after {what} it comes back, later than the objective allows"
+    return f"after {what} it comes back by itself"
 
 
 def _who(check: "Check", worst: TriggerResult) -> str:
     objective = check.system.objective.goodput
     down = [c.client for c in worst.clients if c.after.value < objective]
-    names = " and ".join(down) if len(down) <= 3 else f"{len(down)} clients"
-    return f"{names} goes down" if len(down) == 1 else f"{names} go down"
+    return " and ".join(down) if len(down) <= 3 else f"{len(down)} clients"
 
 
 def _hysteresis(check: "Check") -> Hysteresis | None:

@@ -150,7 +150,7 @@ def _print(report: CheckReport, arguments: argparse.Namespace) -> None:
     if arguments.json:
         from tidegate.report import json
 
-        print(json.render(report))
+        sys.stdout.write(json.render(report))
         return
     from tidegate.report import text
 

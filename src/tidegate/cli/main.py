@@ -4,6 +4,7 @@ Exit codes: 0 fine, 1 a finding, 2 bad input, 3 our own bug.
 """
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -35,6 +36,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     parser = build_parser()
     arguments = parser.parse_args(argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names may not fit an ASCII terminal
     try:
         code: int = arguments.run(arguments)
         sys.stdout.flush()
