@@ -224,7 +224,7 @@ class Graph:
 
     def asks(self, service: str) -> dict[str, float]:
         """The share of each client's requests that come to `service` at all."""
-        return self._reach(service, lambda edge: True)
+        return self._reach(service, lambda _: True)
 
     def _reach(self, service: str, through: Callable[[Edge], bool]) -> dict[str, float]:
         """The share of requests that come there; the chances of several calls are independent."""
@@ -313,10 +313,16 @@ class Graph:
 def _without_circles(view: View) -> dict[str, list[Edge]]:
     """The calls of each caller, without those that nobody waits for and that close a circle."""
     kept = {caller: view.waited_by(caller) for caller in view.out_of}
+    cut = set()
     for edge in view.edges:
-        if not edge.call.wait and not _reaches(kept, edge.callee, edge.caller):
-            kept[edge.caller].append(edge)
-    return kept
+        if not edge.call.wait:
+            if _reaches(kept, edge.callee, edge.caller):
+                cut.add(edge.name)
+            else:
+                kept[edge.caller].append(edge)
+    return {
+        caller: [e for e in edges if e.name not in cut] for caller, edges in view.out_of.items()
+    }
 
 
 def _reaches(out: Mapping[str, list[Edge]], start: str, goal: str) -> bool:

@@ -191,6 +191,21 @@ def test_calls_that_go_in_a_circle_are_cut_where_it_closes() -> None:
     assert graph.paths("users").total == 1
 
 
+def test_a_circle_is_never_cut_at_a_call_that_is_waited_for() -> None:
+    # Written so that a walk in the order of the file comes to the waited call last.
+    graph = Graph(
+        system(
+            clients={"users": {"rate": 1.0, "calls": {"open": {"to": "y"}}}},
+            services={
+                "x": {"calls": {"event": {"to": "y", "wait": False, "optional": True}}},
+                "y": {"calls": {"work": {"to": "x"}}},
+            },
+        )
+    )
+    assert graph.visits("users") == {"x": 1, "y": 1}
+    assert graph.needs("x") == {"users": 1}
+
+
 def test_deadlines_that_are_passed_on() -> None:
     """SRE book ch. 22: 30 s at the top, 7 s spent leave 23 s; 4 s more leave 19 s."""
     graph = Graph(
