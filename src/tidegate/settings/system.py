@@ -6,7 +6,7 @@ Names are checked as a whole in `System`, so that a file and a line of Python fa
 
 import math
 from collections.abc import Iterator
-from typing import ClassVar, Final, Literal, TypeVar
+from typing import ClassVar, Final, Literal, TypeVar, get_args
 
 import msgspec
 
@@ -21,7 +21,7 @@ from tidegate.settings.policies import (
     RetryReason,
     Settings,
 )
-from tidegate.settings.rules import finite, refuse
+from tidegate.settings.rules import finite, one_of, refuse, whole
 from tidegate.units import (
     DAY,
     SECOND,
@@ -52,6 +52,10 @@ _Z99: Final = 2.3263478740408408  # the 99th percentile of the standard normal
 
 ALL_REASONS: tuple[RetryReason, ...] = ("timeout", "failure", "overloaded")
 
+Protect = Literal["none", "default"]
+Balance = Literal["round_robin", "random", "least_loaded", "shared_queue"]
+Abandoned = Literal["finish", "skip", "cancel"]
+
 
 class Time(Settings, frozen=True, kw_only=True):
     """How long a piece of work takes: `time: 50ms`.
@@ -71,7 +75,7 @@ class Time(Settings, frozen=True, kw_only=True):
         for key in ("mean", "constant", "median", "p99"):
             value = getattr(self, key)
             if value is not None:
-                finite(key, value, 0, DAY, "a duration from 0s to 24h")
+                whole(key, value, 0, DAY, "a duration from 0s to 24h")
         forms = (self.mean is not None, self.constant is not None, self.median is not None)
         if sum(forms) != 1 or (self.median is None) != (self.p99 is None):
             raise refuse("mean", "a mean, a constant, or a median with its p99", self.mean)
@@ -118,15 +122,18 @@ class Call(Settings, frozen=True, kw_only=True):
     rate_limit: RateLimit | None = None
     network: Time | None = None
     idempotent: bool = True
-    protect: Literal["none", "default"] = "none"
+    protect: Protect = "none"
 
     def __post_init__(self) -> None:
         finite("per_request", self.per_request, 0, 1000, "a number from 0 to 1000")
-        finite("attempts", self.attempts, 1, 100, "a whole number from 1 to 100")
+        whole("attempts", self.attempts, 1, 100, "a whole number from 1 to 100")
         for key in ("timeout", "deadline"):
             value = getattr(self, key)
             if value is not None:
-                finite(key, value, 1, DAY, "a duration above zero and at most 24h")
+                whole(key, value, 1, DAY, "a duration above zero and at most 24h")
+        one_of("protect", self.protect, get_args(Protect))
+        for reason in self.retry_on:
+            one_of("retry_on", reason, ALL_REASONS)
         if len(set(self.retry_on)) != len(self.retry_on):
             raise refuse("retry_on", "each reason once", list(self.retry_on))
         if not self.wait and not self.optional:
@@ -149,7 +156,7 @@ class Client(Settings, frozen=True, kw_only=True):
         if self.rate is not None:
             finite("rate", self.rate, 1e-6, 1e9, "a rate above zero and at most 1000000000/s")
         if self.users is not None:
-            finite("users", self.users, 1, 10_000_000, "a whole number from 1")
+            whole("users", self.users, 1, 10_000_000, "a whole number from 1")
             if self.think is None:
                 raise refuse("think", "a duration between two requests of a user", None)
         elif self.think is not None:
@@ -171,8 +178,8 @@ class Restart(Settings, frozen=True, kw_only=True):
     stuck: bool = False
 
     def __post_init__(self) -> None:
-        finite("backlog", self.backlog, 1, 100_000_000, "a whole number from 1")
-        finite("down", self.down, 0, DAY, "a duration from 0s to 24h")
+        whole("backlog", self.backlog, 1, 100_000_000, "a whole number from 1")
+        whole("down", self.down, 0, DAY, "a duration from 0s to 24h")
 
 
 class Service(Settings, frozen=True, kw_only=True):
@@ -182,12 +189,12 @@ class Service(Settings, frozen=True, kw_only=True):
     blocking: bool = True
     time: Time | None = None
     replicas: Count = 1
-    balance: Literal["round_robin", "random", "least_loaded", "shared_queue"] = "round_robin"
+    balance: Balance = "round_robin"
     queue: Queue = Queue()
     rate_limit: RateLimit | None = None
     limit: Limit | None = None
     refusal_cost: Share = 0.0
-    abandoned: Literal["finish", "skip", "cancel"] = "finish"
+    abandoned: Abandoned = "finish"
     errors: Share = 0.0
     contention: Duration | None = None
     thrash: Share = 0.0
@@ -198,11 +205,15 @@ class Service(Settings, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.workers is not None:
-            finite("workers", self.workers, 1, 1_000_000, "a whole number from 1")
-        finite("replicas", self.replicas, 1, 10_000, "a whole number from 1 to 10000")
+            whole("workers", self.workers, 1, 1_000_000, "a whole number from 1")
+        whole("replicas", self.replicas, 1, 10_000, "a whole number from 1 to 10000")
         finite("refusal_cost", self.refusal_cost, 0, 100, "a share from 0")
         finite("errors", self.errors, 0, 1, "a share from 0% to 100%")
         finite("thrash", self.thrash, 0, 100, "a share from 0")
+        if self.contention is not None:
+            whole("contention", self.contention, 0, DAY, "a duration from 0s to 24h")
+        one_of("balance", self.balance, get_args(Balance))
+        one_of("abandoned", self.abandoned, get_args(Abandoned))
 
 
 class Trigger(Settings, frozen=True, kw_only=True, rename={"for_": "for"}):
@@ -230,6 +241,14 @@ class Trigger(Settings, frozen=True, kw_only=True, rename={"for_": "for"}):
 
     def __post_init__(self) -> None:
         _one_target(self.service, self.client, self.call)
+        for key in ("at", "ramp", "latency"):
+            value = getattr(self, key)
+            if value is not None:
+                whole(key, value, 0, 30 * DAY, "a duration from 0s to 30d")
+        if self.replicas is not None:
+            whole("replicas", self.replicas, 1, 10_000, "a whole number from 1 to 10000")
+        if self.per_request is not None:
+            finite("per_request", self.per_request, 0, 1000, "a number from 0 to 1000")
         if self.slowdown is not None:
             finite("slowdown", self.slowdown, 0.001, 1e6, "a factor above zero")
         if self.capacity is not None:
@@ -239,7 +258,7 @@ class Trigger(Settings, frozen=True, kw_only=True, rename={"for_": "for"}):
         if self.load is not None:
             finite("load", self.load, 0, 1000, "a factor from 0 to 1000")
         if self.for_ is not None:
-            finite("for", self.for_, 1, 30 * DAY, "a duration above zero")
+            whole("for", self.for_, 1, 30 * DAY, "a duration above zero")
             if self.ramp is not None and self.ramp > self.for_:
                 raise refuse("ramp", "at most as long as the trigger itself", self.ramp)
         self._one_effect()
@@ -310,7 +329,7 @@ class Action(Settings, frozen=True, kw_only=True):
         if self.load is not None:
             finite("load", self.load, 0, 1000, "a factor from 0 to 1000")
         if self.attempts is not None:
-            finite("attempts", self.attempts, 1, 100, "a whole number from 1 to 100")
+            whole("attempts", self.attempts, 1, 100, "a whole number from 1 to 100")
 
 
 class Journey(Settings, frozen=True, kw_only=True):
@@ -327,7 +346,7 @@ class Objective(Settings, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         finite("goodput", self.goodput, 0.01, 1, "a share from 1% to 100%")
-        finite("within", self.within, 0, DAY, "a duration from 0s to 24h")
+        whole("within", self.within, 0, DAY, "a duration from 0s to 24h")
 
 
 def _one_target(service: str | None, client: str | None, call: str | None) -> None:

@@ -22,6 +22,6 @@ class FixedLimit:
         assert limit >= 1
         self.limit: Final = limit
 
-    def on_sample(self, now: Instant, rtt: Duration, inflight: int, outcome: Outcome) -> int:  # noqa: ARG002  every estimator is asked alike
+    def on_sample(self, now: Instant, rtt: Duration, inflight: int, outcome: Outcome) -> int:
         """The limit, whatever was seen."""
         return self.limit
