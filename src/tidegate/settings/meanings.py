@@ -232,6 +232,7 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
         "rate_limit": M("a new rate limit", "200/s"),
         "attempts": M("attempts of a call", "1"),
         "open": M("true: holds a call's circuit open", "true"),
+        "remove": M("true: the code no longer makes this call", "true"),
         "flush": M("true: empties a service's queues", "true"),
         "reset": M("true: frees a stuck service", "true"),
     },

@@ -261,29 +261,9 @@ class Trigger(Settings, frozen=True, kw_only=True, rename={"for_": "for"}):
             whole("for", self.for_, 1, 30 * DAY, "a duration above zero")
             if self.ramp is not None and self.ramp > self.for_:
                 raise refuse("ramp", "at most as long as the trigger itself", self.ramp)
-        self._one_effect()
-
-    def _one_effect(self) -> None:
-        fits = {
-            "service": ("slowdown", "freeze", "capacity", "errors", "latency", "rate_limit"),
-            "client": ("load",),
-            "call": ("latency", "per_request", "rate_limit"),
-        }[self.target_kind]
-        every = ("slowdown", "freeze", "capacity", "errors", "latency", "load")
-        given = [
-            k
-            for k in (*every, "rate_limit", "per_request")
-            # Zero is an effect too: `capacity: 0%` is a total outage, and 0 == False.
-            if getattr(self, k) is not None and getattr(self, k) is not False
-        ]
-        if not given:
-            raise SettingsError(f"expected what happens, one of: {', '.join(fits)}")
-        for key in given:
-            if key not in fits:
-                raise SettingsError(
-                    f"{key} does not fit a {self.target_kind}; it can have: {', '.join(fits)}",
-                    path=(key,),
-                )
+        _effects_fit(self, self.target_kind, _TRIGGER_EFFECTS)
+        if self.replicas is not None and self.service is None:
+            raise SettingsError("only a service has replicas", path=("replicas",))
 
     @property
     def target_kind(self) -> Literal["service", "client", "call"]:
@@ -303,8 +283,8 @@ class Action(Settings, frozen=True, kw_only=True):
 
     `ends` names a trigger to undo (a rollback). The others change their target for good:
     `capacity` as a multiple of what the file says, `load` likewise, a new `rate_limit`,
-    `attempts` of a call, `open` holds a call's circuit open, `flush` empties a service's queues,
-    `reset` frees a stuck service.
+    `attempts` of a call, `open` holds a call's circuit open, `remove` takes a call out of the code,
+    `flush` empties a service's queues, `reset` frees a stuck service.
     """
 
     ends: str | None = None
@@ -316,6 +296,7 @@ class Action(Settings, frozen=True, kw_only=True):
     rate_limit: RateLimit | None = None
     attempts: Count | None = None
     open: bool = False
+    remove: bool = False
     flush: bool = False
     reset: bool = False
 
@@ -330,6 +311,8 @@ class Action(Settings, frozen=True, kw_only=True):
             finite("load", self.load, 0, 1000, "a factor from 0 to 1000")
         if self.attempts is not None:
             whole("attempts", self.attempts, 1, 100, "a whole number from 1 to 100")
+        kind = "service" if self.service else "client" if self.client else "call"
+        _effects_fit(self, "trigger" if self.ends else kind, _ACTION_EFFECTS)
 
 
 class Journey(Settings, frozen=True, kw_only=True):
@@ -347,6 +330,36 @@ class Objective(Settings, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         finite("goodput", self.goodput, 0.01, 1, "a share from 1% to 100%")
         whole("within", self.within, 0, DAY, "a duration from 0s to 24h")
+
+
+_TRIGGER_EFFECTS: Final[dict[str, tuple[str, ...]]] = {
+    "service": ("slowdown", "freeze", "capacity", "errors", "latency", "rate_limit"),
+    "client": ("load",),
+    "call": ("latency", "per_request", "rate_limit"),
+}
+_ACTION_EFFECTS: Final[dict[str, tuple[str, ...]]] = {
+    "service": ("capacity", "rate_limit", "flush", "reset"),
+    "client": ("load",),
+    "call": ("rate_limit", "attempts", "open", "remove"),
+    "trigger": (),
+}
+
+
+def _effects_fit(record: Settings, kind: str, effects: dict[str, tuple[str, ...]]) -> None:
+    """Raise unless the record says at least one thing, and only things that fit its target."""
+    fits = effects[kind]
+    # Zero is an effect too: `capacity: 0%` is a total outage, and 0 == False.
+    given = [
+        key
+        for key in dict.fromkeys(key for keys in effects.values() for key in keys)
+        if getattr(record, key) is not None and getattr(record, key) is not False
+    ]
+    if fits and not given:
+        raise SettingsError(f"expected what happens, one of: {', '.join(fits)}")
+    for key in given:
+        if key not in fits:
+            able = f"it can have: {', '.join(fits)}" if fits else "ending a trigger is all it does"
+            raise SettingsError(f"{key} does not fit a {kind}; {able}", path=(key,))
 
 
 def _one_target(service: str | None, client: str | None, call: str | None) -> None:

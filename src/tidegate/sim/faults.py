@@ -82,19 +82,19 @@ class ClientFaults(Faults):
 class CallFaults(Faults):
     """A slower way, a tighter limit at the caller, or a release that calls more often."""
 
-    __slots__ = ("_per_request", "_sites", "_steps", "rate")
+    __slots__ = ("_sites", "_steps", "per_request", "rate")
 
     def __init__(self, sites: list[CallSite], steps: list[Step], rate: RateLimit | None) -> None:
         super().__init__()
         self._sites: Final = sites
         self._steps: Final = steps
-        self._per_request: Final = steps[0].per_request
+        self.per_request = steps[0].per_request
         self.rate = rate
 
     def apply(self, now: Instant) -> None:
         """Set latency, calls per request and rate limit."""
         for step in self._steps:
-            step.per_request = self._last("per_request", self._per_request)
+            step.per_request = self._last("per_request", self.per_request)
         rate = self._last("rate_limit", self.rate)
         for site in self._sites:
             site.delay(self._sum("latency"))

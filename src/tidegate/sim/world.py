@@ -136,6 +136,7 @@ class World:
         first = steps.entries[0]
         single = len(steps.entries) == 1 and first.per_request == 1 and first.wait
         changes = any(t.per_request is not None for t in self.system.triggers.values())
+        changes |= any(action.remove for action in self.system.actions.values())
         luck = self._streams.stream(f"client/{name}")
         think = drawer(client.think, self._streams.stream(f"think/{name}"))
         return Client(
@@ -249,6 +250,8 @@ class World:
         assert isinstance(faults, CallFaults)
         if action.rate_limit is not None:
             faults.rate = action.rate_limit
+        if action.remove:
+            faults.per_request = 0.0
         for site in self.sites[name]:
             if action.open:
                 site.pipeline.hold()
