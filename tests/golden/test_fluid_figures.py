@@ -250,7 +250,7 @@ def tokens(seconds: float, *more: Change, **line: object) -> Run:
     surge = (Change(60, 600, 440 / 240), Change(SURGE_END, factor=300 / 240))
     settings = {"timeout": 10, "attempts": 4, "gaps": (((1.0, 1.0),),), **line}
     load = series(240, seconds, dt, *surge)
-    return run(Line(**settings), load, series(400, seconds, dt, *more), dt=dt)  # type: ignore[arg-type]
+    return run(Line(**settings), load, series(400, seconds, dt, *more), dt=dt)
 
 
 @pytest.mark.slow  # 20,000 steps
