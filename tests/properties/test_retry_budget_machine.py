@@ -26,10 +26,12 @@ class Naive:
         self.requests: list[int] = []
         self.tokens = Fraction(1) if ratio else Fraction(0)
 
-    def cap(self, now: int) -> Fraction:
+    def inside(self, now: int) -> int:
         latest = now // self.width
-        inside = sum(1 for at in self.requests if at // self.width > latest - 10)
-        return max(Fraction(1) if self.ratio else Fraction(0), inside * self.ratio)
+        return sum(1 for at in self.requests if at // self.width > latest - 10)
+
+    def cap(self, now: int) -> Fraction:
+        return max(Fraction(1) if self.ratio else Fraction(0), self.inside(now) * self.ratio)
 
     def settle(self, now: int) -> None:
         self.tokens = min(self.tokens, self.cap(now))
@@ -57,7 +59,7 @@ class RetryBudgetMachine(RuleBasedStateMachine):
         self.policy = RetryBudget(settings.Budget(ratio=float(ratio), window=window))
         self.naive = Naive(Fraction(ratio), window)
         self.now = self.began = now
-        self.retried = 0
+        self.retried = self.refused = 0
 
     @rule(step=STEPS)
     def wait(self, step: int) -> None:
@@ -82,6 +84,7 @@ class RetryBudgetMachine(RuleBasedStateMachine):
             granted = self.policy.try_retry(self.now)
             assert granted == self.naive.try_retry(self.now)
             self.retried += granted
+            self.refused += not granted
 
     @rule()
     def look(self) -> None:
@@ -90,7 +93,8 @@ class RetryBudgetMachine(RuleBasedStateMachine):
         snapshot = self.policy.snapshot(self.now)
         assert snapshot.tokens == pytest.approx(float(self.naive.tokens))
         assert snapshot.cap == pytest.approx(float(self.naive.cap(self.now)))
-        assert snapshot.retried == self.retried
+        assert snapshot.requests == self.naive.inside(self.now)
+        assert (snapshot.retried, snapshot.refused) == (self.retried, self.refused)
         assert self.policy._check()
 
     @invariant()

@@ -305,11 +305,9 @@ class CircuitBreaker:
 
     def _forget(self) -> None:
         """Begin to count anew: what failed before a pause is no evidence after it."""
-        self._calls_start = self._calls
-        self._failed_start = self._failed
         self._calls_window = Window(self._settings.window, self._calls)
         self._failed_window = Window(self._settings.window, self._failed)
-        self._ends = 0
+        self._ends = 0  # so that the next result slides them, to a start that is now
 
     # Private parts: half-open.
 

@@ -313,6 +313,14 @@ class TestRamping:
         assert circuit.state(5 * SECOND) is CLOSED
         assert circuit.snapshot(5 * SECOND).calls == 0  # the failures of before are forgotten
 
+    def test_a_quick_recovery_begins_to_count_at_once(self) -> None:
+        # All within one bucket of the window, a second long.
+        now = 100 * SECOND
+        circuit = opened(at=now, open_for=MS, ramp=0)
+        calls(circuit, now + MS, SUCCESS, SUCCESS, SUCCESS)
+        calls(circuit, now + 2 * MS, *[SUCCESS] * 10)
+        assert circuit.snapshot(now + SECOND).calls == 10
+
 
 class TestHeld:
     def test_nobody_gets_in_until_it_is_freed(self) -> None:
@@ -342,6 +350,14 @@ class TestHeld:
         circuit.hold(0, "a")
         circuit.release(SECOND, out, FAILURE)
         assert circuit.snapshot(SECOND).calls == 0
+
+    def test_what_was_due_before_it_still_happened(self) -> None:
+        circuit = opened()
+        circuit.hold(6 * SECOND, "a")
+        assert [(change.at, change.after) for change in circuit.drain_transitions()][1:] == [
+            (5 * SECOND, "half-open"),
+            (6 * SECOND, "held"),
+        ]
 
     @pytest.mark.parametrize("start", [opened, ramping])
     def test_no_timer_ends_it(self, start: object) -> None:

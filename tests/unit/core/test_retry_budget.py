@@ -58,8 +58,9 @@ def test_deposits_leave_with_their_window() -> None:
 def test_deposits_are_of_the_second_they_came_in_though_nobody_asks() -> None:
     policy = budget(requests=100)
     for _ in range(100):
-        policy.on_request(9 * SECOND)
+        policy.on_request(SECOND)
     assert policy.tokens(10 * SECOND) == 10  # the first hundred have left, the second have not
+    assert policy.snapshot(10 * SECOND).requests == 100
 
 
 def test_an_outage_costs_a_tenth_and_no_more() -> None:
