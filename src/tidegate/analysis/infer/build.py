@@ -31,12 +31,14 @@ from tidegate.analysis.infer.tally import CallTally, ServiceTally
 from tidegate.analysis.infer.window import Window, most_at_once
 from tidegate.analysis.ingest.span import Ending
 from tidegate.settings.system import Call, Client, Service, System, Time
-from tidegate.units import SECOND, format_duration, format_rate
+from tidegate.units import DAY, MILLISECOND, SECOND, format_duration, format_rate
 
 __all__ = ["Builder", "Path", "Seen"]
 
 Path = tuple[str, ...]
-_LONGEST_TIMEOUT: Final = 60 * SECOND  # the end of the loader's own range for a blank timeout
+# The loader's own range for a blank timeout: what is seen can only narrow it.
+_SHORTEST_TIMEOUT: Final = 100 * MILLISECOND
+_LONGEST_TIMEOUT: Final = 60 * SECOND
 _FEW: Final = 3  # errors below which a share of errors would be an accident
 
 
@@ -332,11 +334,9 @@ class Builder:
 
     def _patience(self, slowest: int) -> str:
         """A timeout that was never seen is longer than every answer, or there is none."""
-        low = duration(slowest)
-        if low >= _LONGEST_TIMEOUT / 2:
-            return f"{format_duration(low)}..{format_duration(10 * low)}"
-        longest = format_duration(_LONGEST_TIMEOUT)
-        return f"{format_duration(max(low, SECOND // 10))}..{longest}"
+        low = min(max(duration(slowest), _SHORTEST_TIMEOUT), DAY // 10)
+        high = max(_LONGEST_TIMEOUT, 10 * low)
+        return f"{format_duration(low)}..{format_duration(high)}"
 
     def _retries(
         self, path: Path, tally: CallTally, timeout: int | None, requests: int, good: int

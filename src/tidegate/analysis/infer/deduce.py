@@ -7,7 +7,6 @@ cases, and what else it could mean. A rule that has too few cases gives no value
 import math
 from typing import Final, NamedTuple
 
-from tidegate.analysis.infer.calls import FAILURES
 from tidegate.analysis.infer.sketch import Sketch
 from tidegate.analysis.infer.tally import CallTally
 from tidegate.analysis.ingest.span import Ending
@@ -43,7 +42,7 @@ def spread_of(sketch: Sketch) -> str:
     """`n=5,000: median 48ms, p90 96ms, p99 200ms`."""
     if not sketch.count:
         return "n=0"
-    shown = (f"{name} {format_duration(sketch.quantile(q))}" for name, q in _SHOWN)
+    shown = (f"{name} {format_duration(rounded(sketch.quantile(q), 2))}" for name, q in _SHOWN)
     return f"n={sketch.count:,}: {', '.join(shown)}"
 
 
@@ -58,8 +57,13 @@ def rounded(value: float, digits: int = 3) -> float:
 
 
 def duration(value: float) -> int:
-    """Nanoseconds to three significant digits, at least one and at most a day."""
-    return min(max(1, int(rounded(value))), DAY)
+    """Nanoseconds to two significant digits where a bin's width allows, else to three.
+
+    At least one and at most a day, so that it can always be written.
+    """
+    near = rounded(value, 2)
+    close = abs(value - near) <= 0.003 * near
+    return min(max(1, round(near if close else rounded(value))), DAY)
 
 
 def time_of(sketch: Sketch) -> Time | None:
@@ -115,11 +119,8 @@ def timeout_of(tally: CallTally) -> Timeout:
 
 def _as_set(low: int) -> int:
     """What a person would have set: two digits if they lie up to 2 % below, else three."""
-    for digits in (1, 2):
-        near = rounded(low, digits)
-        if 0 <= low / near - 1 <= 0.02 or abs(low / near - 1) <= 0.004:
-            return min(int(near), DAY)
-    return duration(low)
+    near = rounded(low, 2)
+    return min(round(near), DAY) if -0.003 <= low / near - 1 <= 0.02 else duration(low)
 
 
 class Retries(NamedTuple):
@@ -172,12 +173,13 @@ class _Reason(NamedTuple):
     @property
     def retried(self) -> bool:
         """One that was hardly seen counts as retried: what did not happen was not forbidden."""
-        return self.seen < _FEW_FAILURES and not self.again or self.again >= 0.2 * self.seen
+        return (self.seen < _FEW_FAILURES and not self.again) or self.again >= 0.2 * self.seen
 
     @property
     def says(self) -> str:
         if self.retried and not self.again:
-            return f"{self.kind} seen {self.seen} times, taken as retried"
+            times = f"seen {self.seen} times" if self.seen else "never seen"
+            return f"{self.kind} {times}, taken as retried"
         return f"{self.again:,} of {self.seen:,} after {self.kind}"
 
 

@@ -27,6 +27,8 @@ __all__ = ["Sink"]
 
 _CALLING: Final = (Kind.CLIENT, Kind.PRODUCER)
 
+_LATEST: Final = 2**62  # February 2116; a day more still fits 64 bits
+
 # More names of senders than any fleet has: past it, a bug puts a fresh name on every span.
 _RESOURCES_MAX: Final = 50_000
 _SHARES_MAX: Final = 1_000  # distinct sampling shares remembered
@@ -76,8 +78,8 @@ class Sink:
         if not all(identity):
             self.oddities["span without an id or a trace id, left out"] += 1
             return
-        if not start or start < 0 or duration is None:
-            self.oddities["span without a start or an end, left out"] += 1
+        if start is None or not 0 < start < _LATEST or duration is None:
+            self.oddities["span without a possible start or end, left out"] += 1
             return
         side = kind_of(kind)
         calling = side in _CALLING
