@@ -25,7 +25,6 @@ from tidegate.analysis.scale import choose_scale
 from tidegate.analysis.statistics import measure, settled
 from tidegate.analysis.uncertainty import effects, holding
 from tidegate.findings import (
-    ActionResult,
     CheckReport,
     Cure,
     Measure,
@@ -45,6 +44,7 @@ RUNS_MAX: Final = 12
 
 _BATCH: Final = 4  # four of four is settled at 95 % (Wilson's lower end is 0.51)
 _WITHOUT: Final = 2  # runs without the amplifier: a mean, no verdict
+_TRIES: Final = 2  # runs of each choice of actions: one for each core of a small machine
 _CONFIRM: Final = 2  # runs that confirm a cure, beside the four that it is compared with
 _CONFIRMED: Final = 3  # cures that are confirmed
 _ATTEMPTS_A_RUN: Final = 400_000  # above it a smaller copy is simulated
@@ -179,15 +179,17 @@ class Check:
         for index, result in enumerate(self.triggers):
             if not names or SEVERITY[result.outcome] < SEVERITY["slow to drain"]:
                 continue
-            tried = [self._try(result.trigger, chosen) for chosen in _choices(names)]
+            chosen = _choices(names)
+            specs = [
+                msgspec.structs.replace(spec, seed=self.seed + i, choices=chosen)
+                for i, spec in enumerate(self._specs(self._named, result.trigger, _TRIES))
+            ]
+            by_seed = self.runner.choices(specs, f"ways out of {result.trigger}")
+            tried = [
+                action_result(choice, [runs[i] for runs in by_seed])
+                for i, choice in enumerate(chosen)
+            ]
             self.triggers[index] = msgspec.structs.replace(result, actions=tried)
-
-    def _try(self, trigger: str, chosen: tuple[str, ...]) -> ActionResult:
-        specs = [
-            msgspec.structs.replace(spec, seed=self.seed + i)
-            for i, spec in enumerate(self._specs(self._named, trigger, 2, actions=chosen))
-        ]
-        return action_result(chosen, self.runner.map(specs, " + ".join(chosen)))
 
     def _try_cures(self) -> None:
         bad = [t for t in self.triggers if SEVERITY[t.outcome] >= SEVERITY["slow to drain"]]
@@ -258,11 +260,11 @@ def without_retries(system: System) -> System:
     return system
 
 
-def _choices(names: list[str]) -> list[tuple[str, ...]]:
+def _choices(names: list[str]) -> tuple[tuple[str, ...], ...]:
     """Each alone, each pair, all together."""
     chosen: list[tuple[str, ...]] = [(name,) for name in names]
     chosen += combinations(names, 2)
-    return chosen if len(names) < 3 else [*chosen, tuple(names)]
+    return tuple(chosen) if len(names) < 3 else (*chosen, tuple(names))
 
 
 def _during(run: Run) -> float:

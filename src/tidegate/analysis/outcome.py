@@ -122,6 +122,21 @@ class Watch:
         drift, noise = self.drift()
         return drift < -_SIGMAS * noise
 
+    def hopeless(self) -> bool:
+        """Whether more of the same can change nothing: nobody is served and the backlog grows.
+
+        A minute without goodput for some client, while the backlog rises beyond what luck explains.
+        """
+        known = self.seconds_known()
+        if known < self.end + _TREND:
+            return False
+        drift, noise = self.drift()
+        return drift > _SIGMAS * noise and any(
+            sum(client.tally.good[known - _TREND : known]) == 0
+            and sum(client.tally.offered[known - _TREND : known]) > 0
+            for client in self.world.clients.values()
+        )
+
     def swings(self, client: str) -> bool:
         """Whether goodput has crossed the objective again and again since the trigger's end."""
         tally = self.world.clients[client].tally

@@ -12,19 +12,22 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from multiprocessing import active_children, get_context
-from typing import Final, Self
+from typing import Final, NamedTuple, Self, TypeVar
 
 import msgspec
 
 from tidegate.analysis.outcome import Watch, verdict_of
 from tidegate.analysis.scale import scaled
+from tidegate.errors import InvariantError
 from tidegate.findings import Outcome
 from tidegate.settings.system import System
 from tidegate.sim.invariants import check as check_invariants
 from tidegate.sim.world import World
 from tidegate.units import SECOND, Duration, Instant
 
-__all__ = ["ClientRun", "Run", "Runner", "ServiceRun", "Spec", "execute"]
+__all__ = ["ClientRun", "Run", "Runner", "ServiceRun", "Spec", "execute", "execute_choices"]
+
+_Answer = TypeVar("_Answer")
 
 PATIENCE_MAX: Final = 60 * SECOND
 """A request without a timeout that has waited so long counts as not served."""
@@ -32,6 +35,7 @@ PATIENCE_MAX: Final = 60 * SECOND
 RECOVERED_FOR: Final = 30 * SECOND
 """So long a client must be served well without a break before it counts as recovered."""
 
+_ACT_AFTER: Final = 60 * SECOND  # people act when they see that it does not come back by itself
 _LOOK_EVERY: Final = 5 * SECOND
 _DRAIN_WATCH: Final = 600 * SECOND  # how long a falling backlog is followed beyond the objective
 
@@ -39,8 +43,7 @@ _DRAIN_WATCH: Final = 600 * SECOND  # how long a falling backlog is followed bey
 class Spec(msgspec.Struct, frozen=True, kw_only=True):
     """One run: which system, which trigger, which luck. `hold` is for triggers without an end.
 
-    `actions` are taken together when a trigger without an end has held for `hold`, or, after one
-    with an end, when the objective's time is up.
+    `choices` are sets of actions, each to be tried from the stuck state.
     """
 
     system: System
@@ -49,7 +52,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     divisor: int = 1
     settle: Duration = 30 * SECOND
     hold: Duration = 300 * SECOND
-    actions: tuple[str, ...] = ()
+    choices: tuple[tuple[str, ...], ...] = ()
     watch_drain: bool = True
 
 
@@ -94,56 +97,112 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 def execute(spec: Spec) -> Run:
     """Run it. The same spec gives the same run, anywhere."""
     started = time.process_time()
+    world, plan = _begin(spec)
+    world.run(plan.end)
+    watch = Watch(world, start=plan.start, end=plan.end, lag=plan.lag)
+    if spec.trigger is not None:  # else there is nothing to come back from
+        _follow(world, watch, plan.last, drain=spec.watch_drain)
+    return _report(world, watch, spec, time.process_time() - started)
+
+
+def execute_choices(spec: Spec) -> list[Run]:
+    """One run for each of `spec.choices`: its actions taken together from the very same state.
+
+    The state is reached once: a trigger without an end has held for `hold` by then, one with an end
+    has been over for a minute. Each choice goes on in a copy of the process; where there is no
+    fork, the way there is run again.
+    """
+    if not hasattr(os, "fork"):
+        return [_continue(*_stuck(spec), spec, choice) for choice in spec.choices]
+    world, plan = _stuck(spec)
+    return [_in_a_copy(world, plan, spec, choice) for choice in spec.choices]
+
+
+class _Plan(NamedTuple):
+    """The instants of a run: the trigger's, and when nobody waits for a recovery any longer."""
+
+    start: Instant
+    end: Instant
+    last: Instant
+    lag: Duration
+
+
+def _begin(spec: Spec, *, acting: Duration = 0) -> tuple[World, _Plan]:
+    """The world with its trigger planned; `acting` is how long after it something is done."""
     system = scaled(spec.system, spec.divisor)
     trigger = system.triggers[spec.trigger] if spec.trigger else None
     start = spec.settle if trigger is None or trigger.at is None else trigger.at
-    length = spec.hold if trigger is None or trigger.for_ is None else trigger.for_
-    end = start + length
+    endless = trigger is None or trigger.for_ is None
+    end = start + (spec.hold if endless else trigger.for_ + acting)  # type: ignore[union-attr,operator]
     lag = _lag(system)
     last = end + system.objective.within + RECOVERED_FOR + lag
-    if spec.actions and trigger is not None and trigger.for_ is not None:
-        end, last = last, last + system.objective.within + RECOVERED_FOR + lag
     horizon = _whole(last + _DRAIN_WATCH + lag) + SECOND
     world = World(system, seed=spec.seed, horizon=horizon)
     if trigger is not None and spec.trigger is not None:
         world.plan(spec.trigger, trigger, start)
-    world.run(end)
-    for name in spec.actions:
-        world.act(name, system.actions[name])
-    watch = Watch(world, start=start, end=end, lag=lag)
-    _follow(world, watch, end, last, spec)
-    check_invariants(world)
-    return _report(world, watch, spec, start, end, time.process_time() - started)
+    return world, _Plan(start, end, last, lag)
 
 
-def _follow(world: World, watch: Watch, end: Instant, last: Instant, spec: Spec) -> None:
+def _stuck(spec: Spec) -> tuple[World, _Plan]:
+    world, plan = _begin(spec, acting=_ACT_AFTER)
+    world.run(plan.end)
+    return world, plan
+
+
+def _continue(world: World, plan: _Plan, spec: Spec, choice: tuple[str, ...]) -> Run:
+    started = time.process_time()
+    for name in choice:
+        world.act(name, world.system.actions[name])
+    watch = Watch(world, start=plan.start, end=plan.end, lag=plan.lag)
+    _follow(world, watch, plan.last, drain=spec.watch_drain)
+    return _report(world, watch, spec, time.process_time() - started)
+
+
+def _in_a_copy(world: World, plan: _Plan, spec: Spec, choice: tuple[str, ...]) -> Run:
+    """Go on in a forked process, which hands its run back through a pipe and ends."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        try:
+            with open(writer, "wb") as pipe:  # noqa: PTH123 - a descriptor, not a path
+                pipe.write(msgspec.msgpack.encode(_continue(world, plan, spec, choice)))
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with open(reader, "rb") as pipe:  # noqa: PTH123
+        answer = pipe.read()
+    os.waitpid(child, 0)
+    if not answer:
+        raise InvariantError(f"seed {spec.seed}: no answer after {' + '.join(choice)}")
+    return msgspec.msgpack.decode(answer, type=Run)
+
+
+def _follow(world: World, watch: Watch, last: Instant, *, drain: bool) -> None:
     """Go on until all clients are well again, or until nothing more can be learned."""
-    now = end
-    first_look = end + RECOVERED_FOR + watch.lag
-    if spec.trigger is None:
-        return  # nothing to come back from
+    now = world.now
+    first_look = now + RECOVERED_FOR + watch.lag
     while now < last:
         now = min(last, max(now + _LOOK_EVERY, first_look))
         world.run(now)
-        if watch.all_recovered():
+        if watch.all_recovered() or watch.hopeless():
             return
     limit = last + _DRAIN_WATCH
-    while spec.watch_drain and now < limit and watch.draining():
+    while drain and now < limit and watch.draining():
         now = min(limit, now + 6 * _LOOK_EVERY)
         world.run(now)
         if watch.all_recovered():
             return
 
 
-def _report(
-    world: World, watch: Watch, spec: Spec, start: Instant, end: Instant, cpu: float
-) -> Run:
+def _report(world: World, watch: Watch, spec: Spec, cpu: float) -> Run:
+    check_invariants(world)
     seconds = world.now // SECOND
     verdict = verdict_of(watch)
     return Run(
         spec_seed=spec.seed,
-        start=start // SECOND,
-        end=end // SECOND,
+        start=watch.start,
+        end=watch.end,
         stopped=seconds,
         known=watch.seconds_known(),
         clients={
@@ -216,17 +275,27 @@ class Runner:
 
     def map(self, specs: Sequence[Spec], what: str) -> list[Run]:
         """Execute all and return them in the order of `specs`."""
+        return self._counted(self._spread(execute, specs, what))
+
+    def choices(self, specs: Sequence[Spec], what: str) -> list[list[Run]]:
+        """As `map`, with one run for each of a spec's choices."""
+        answers = self._spread(execute_choices, specs, what)
+        return [self._counted(runs) for runs in answers]
+
+    def _spread(
+        self, call: Callable[[Spec], _Answer], specs: Sequence[Spec], what: str
+    ) -> list[_Answer]:
         self._tell(what, 0, len(specs))
         if self.workers == 1 or len(specs) == 1:
-            runs = []
+            answers = []
             for spec in specs:
-                runs.append(execute(spec))
-                self._tell(what, len(runs), len(specs))
-            return self._counted(runs)
-        futures = [self._submit(spec) for spec in specs]
+                answers.append(call(spec))
+                self._tell(what, len(answers), len(specs))
+            return answers
+        futures = [self._started().submit(call, spec) for spec in specs]
         for done, _ in enumerate(_as_they_end(futures), 1):
             self._tell(what, done, len(specs))
-        return self._counted([future.result() for future in futures])
+        return [future.result() for future in futures]
 
     def close(self) -> None:
         """End the workers, whatever they are at."""
@@ -236,12 +305,12 @@ class Runner:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
 
-    def _submit(self, spec: Spec) -> Future[Run]:
+    def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
                 self.workers, mp_context=get_context("spawn"), initializer=_leave_interrupts
             )
-        return self._pool.submit(execute, spec)
+        return self._pool
 
     def _counted(self, runs: list[Run]) -> list[Run]:
         self.cpu_seconds += sum(run.cpu_seconds for run in runs)
@@ -252,7 +321,7 @@ class Runner:
             self._progress(f"{what}: {done} of {total}")
 
 
-def _as_they_end(futures: list[Future[Run]]) -> Iterator[Future[Run]]:
+def _as_they_end(futures: list[Future[_Answer]]) -> Iterator[Future[_Answer]]:
     pending = set(futures)
     while pending:
         ended, pending = wait(pending, return_when=FIRST_COMPLETED)

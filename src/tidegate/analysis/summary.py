@@ -76,7 +76,7 @@ def _verdict(check: "Check") -> Verdict:
 
 def _falls_alone(check: "Check") -> bool:
     return any(
-        goodput(client, max(0, run.end - _LAST), run.end) < check.system.objective.goodput / 2
+        goodput(client, max(0, run.known - _LAST), run.known) < check.system.objective.goodput / 2
         for run in check.rest
         for client in run.clients.values()
     )
