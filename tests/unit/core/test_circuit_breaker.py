@@ -116,6 +116,15 @@ class TestClosed:
         assert circuit.state(10 * SECOND) is CLOSED
         assert circuit.snapshot(10 * SECOND).calls == 1
 
+    def test_a_result_at_the_edge_of_a_bucket_is_of_the_later_one(self) -> None:
+        circuit = breaker()
+        calls(circuit, 0, FAILURE)
+        calls(circuit, SECOND, *[FAILURE] * 3)
+        calls(circuit, 9 * SECOND, FAILURE)
+        assert circuit.snapshot(10 * SECOND - 1).calls == 5
+        assert circuit.snapshot(10 * SECOND).calls == 4
+        assert circuit.snapshot(11 * SECOND).calls == 1
+
     def test_good_calls_that_left_the_window_excuse_nothing(self) -> None:
         circuit = breaker()
         calls(circuit, 0, *[SUCCESS] * 100)
