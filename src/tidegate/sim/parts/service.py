@@ -329,7 +329,8 @@ class Replica:
             self._refuse(now, attempt)
             return False
         restart = self._settings.restart
-        if restart is not None and len(self.queue) >= restart.backlog:
+        # What is stuck has protected itself already: it waits for somebody, not for its backlog.
+        if restart is not None and not self.stuck and len(self.queue) >= restart.backlog:
             self._restart(now, restart)
             attempt.site.reply(now, attempt, FAILURE)
             self.tally.dropped += 1
