@@ -132,8 +132,9 @@ def _begin(spec: Spec, *, acting: Duration = 0) -> tuple[World, _Plan]:
     system = scaled(spec.system, spec.divisor)
     trigger = system.triggers[spec.trigger] if spec.trigger else None
     start = spec.settle if trigger is None or trigger.at is None else trigger.at
-    endless = trigger is None or trigger.for_ is None
-    end = start + (spec.hold if endless else trigger.for_ + acting)  # type: ignore[union-attr,operator]
+    end = start + spec.hold
+    if trigger is not None and trigger.for_ is not None:
+        end = start + trigger.for_ + acting
     lag = _lag(system)
     last = end + system.objective.within + RECOVERED_FOR + lag
     horizon = _whole(last + _DRAIN_WATCH + lag) + SECOND

@@ -21,7 +21,9 @@ def wilson(hits: int, runs: int) -> tuple[float, float]:
     share, square = hits / runs, _Z * _Z
     middle = (share + square / (2 * runs)) / (1 + square / runs)
     half = _Z / (1 + square / runs) * sqrt(share * (1 - share) / runs + square / (4 * runs * runs))
-    return max(0.0, middle - half), min(1.0, middle + half)
+    # The ends are exact where nothing, or all, was seen; rounding would miss them by a hair.
+    low = middle - half if hits else 0.0
+    return low, middle + half if hits < runs else 1.0
 
 
 def settled(hits: int, runs: int) -> bool:
