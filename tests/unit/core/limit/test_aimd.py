@@ -26,6 +26,11 @@ def test_a_full_round_trip_of_successes_is_worth_one_more() -> None:
     assert [round_trip(policy, n * SECOND, SUCCESS) for n in (1, 2, 3)] == [21, 22, 23]
 
 
+def test_it_grows_with_the_last_success_of_the_round_trip() -> None:
+    policy = limit(start=3)
+    assert [policy.on_sample(SECOND, RTT, 3, SUCCESS) for _ in range(3)] == [3, 3, 4]
+
+
 @pytest.mark.parametrize("outcome", [TIMEOUT, OVERLOADED])
 def test_a_round_trip_of_trouble_cuts_once(outcome: Outcome) -> None:
     policy = limit(start=100)
