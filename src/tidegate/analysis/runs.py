@@ -36,6 +36,7 @@ RECOVERED_FOR: Final = 30 * SECOND
 """So long a client must be served well without a break before it counts as recovered."""
 
 _ACT_AFTER: Final = 60 * SECOND  # people act when they see that it does not come back by itself
+_LAST_MINUTE: Final = 60 * SECOND
 _LOOK_EVERY: Final = 5 * SECOND
 _DRAIN_WATCH: Final = 600 * SECOND  # how long a falling backlog is followed beyond the objective
 
@@ -99,8 +100,11 @@ def execute(spec: Spec) -> Run:
     started = time.process_time()
     world, plan = _begin(spec)
     world.run(plan.end)
-    watch = Watch(world, start=plan.start, end=plan.end, lag=plan.lag)
-    if spec.trigger is not None:  # else there is nothing to come back from
+    if spec.trigger is None:  # left alone: nothing to come back from, so its last minute is judged
+        last_minute = max(plan.start, plan.end - plan.lag - _LAST_MINUTE)
+        watch = Watch(world, start=plan.start, end=last_minute, lag=plan.lag)
+    else:
+        watch = Watch(world, start=plan.start, end=plan.end, lag=plan.lag)
         _follow(world, watch, plan.last, drain=spec.watch_drain)
     return _report(world, watch, spec, time.process_time() - started)
 
