@@ -22,6 +22,55 @@ FUNCTION_LINES_MAX = 70
 LINE_LENGTH_MAX = 100
 TREES = (".ci", "benchmarks", "docs", "examples", "src", "tests")
 
+# Modules that one test file sees through together; every other has a file of its own.
+TESTED_TOGETHER = {
+    "tests/unit/cli/test_main.py": {
+        "__main__.py",
+        "cli/check.py",
+        "cli/init.py",
+        "cli/progress.py",
+        "cli/schema.py",
+    },
+    "tests/unit/analysis/ingest/test_read.py": {
+        "analysis/ingest/jaeger.py",
+        "analysis/ingest/otlp.py",
+        "analysis/ingest/sink.py",
+        "analysis/ingest/span.py",
+        "analysis/ingest/write.py",
+    },
+    "tests/unit/analysis/infer/test_infer.py": {
+        "analysis/infer/build.py",
+        "analysis/infer/tally.py",
+    },
+    "tests/unit/analysis/test_audit.py": {
+        "analysis/rules/edges.py",
+        "analysis/rules/pools.py",
+        "analysis/rules/retries.py",
+        "analysis/rules/times.py",
+    },
+    "tests/simulation/test_marketplace.py": {
+        "analysis/assumed.py",
+        "analysis/check.py",
+        "analysis/cures.py",
+        "analysis/loop.py",
+        "analysis/results.py",
+        "analysis/summary.py",
+        "sim/faults.py",
+        "sim/invariants.py",
+        "sim/parts/caller.py",
+        "sim/parts/client.py",
+        "sim/parts/service.py",
+        "sim/parts/steps.py",
+        "sim/parts/work.py",
+        "sim/world.py",
+    },
+}
+NOTHING_TO_TEST = {
+    "_version.py": "one constant, which the build reads too",
+    "findings.py": "records without a rule of their own",
+    "sim/measure.py": "lists without a rule of their own",
+}
+
 # Put together here, so that this file does not hold what it looks for.
 UNFINISHED = re.compile("|".join(("TO" + "DO", "FIX" + "ME", "X" * 3)))
 ELSEWHERE = re.compile(
@@ -175,6 +224,18 @@ def test_the_tree_is_tidy(rule: Callable[[Source], Iterator[str]], sources: list
 @pytest.mark.parametrize(("rule", "fault"), FAULTS)
 def test_a_planted_fault_is_seen(rule: Callable[[Source], Iterator[str]], fault: str) -> None:
     assert list(rule(Source("src/tidegate/planted.py", fault)))
+
+
+def test_every_module_has_its_unit_test_or_a_reason() -> None:
+    modules = {
+        file.relative_to(SRC).as_posix(): file.relative_to(SRC).with_name(f"test_{file.name}")
+        for file in SRC.rglob("*.py")
+        if file.name != "__init__.py"
+    }
+    alone = {name for name, test in modules.items() if (ROOT / "tests/unit" / test).exists()}
+    together = {name for names in TESTED_TOGETHER.values() for name in names}
+    assert all((ROOT / test).exists() for test in TESTED_TOGETHER)
+    assert modules.keys() - alone == together | NOTHING_TO_TEST.keys()
 
 
 def test_importing_loads_the_standard_library_and_msgspec_alone() -> None:

@@ -1,3 +1,5 @@
+"""Well again, still coming back, swinging or stuck: told on seconds of a tally and on one store."""
+
 import pytest
 from systems import stall, store
 

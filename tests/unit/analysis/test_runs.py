@@ -1,3 +1,5 @@
+"""One run under one trigger: where it ends, what is tried when stuck, who shares the cores."""
+
 import os
 import signal
 

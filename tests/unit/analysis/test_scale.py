@@ -1,3 +1,5 @@
+"""A smaller copy of a system keeps its ratios, and what cannot be divided is simulated whole."""
+
 import msgspec
 import pytest
 

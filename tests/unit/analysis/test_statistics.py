@@ -1,3 +1,5 @@
+"""An interval holds the share, and runs end when it settles the question."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,3 +1,5 @@
+"""Which open number decides a verdict, and in what share of the draws it holds."""
+
 import pytest
 
 from tidegate.analysis.uncertainty import effects, holding
