@@ -77,7 +77,7 @@ class Builder:
         """The whole system; None if nobody serves, or nobody asks."""
         serving = self._serving()
         for name in serving:
-            self._word[name] = self._names.take(name)
+            self._word[name] = self._names.take(*self._wishes(name))
         for edge in sorted(self._cut):
             self._twin(edge)
         clients = self._clients(serving)
@@ -105,6 +105,13 @@ class Builder:
                 if not above[callee]:
                     ready.append(callee)
         return ordered + [name for name in above if name not in set(ordered)]
+
+    def _wishes(self, name: str) -> tuple[str, ...]:
+        """A service's own name; of a host's, which stands for a leaf, the first label if free."""
+        tally = self._seen.services.get(name)
+        first = name.split(".", maxsplit=1)[0]
+        leaf = (tally is None or not tally.requests) and not first.isdigit()
+        return (first, name) if leaf else (name,)
 
     def _twin(self, edge: Edge) -> None:
         """A copy of the callee for the call that would close a circle."""
@@ -155,9 +162,12 @@ class Builder:
         rate = self._rate(path, starts)
         callee = self._word[name]
         call = self._call_names.take(callee, f"{word}-{callee}")
-        self.leave_open[(*path, "calls", call, "timeout")] = ""
-        self.comments[(*path, "calls", call)] = (
-            "who asks here leaves no spans: how long they wait and whether they retry is not seen"
+        usual = self._seen.services[name].answers.quantile(0.99)
+        key = (*path, "calls", call, "timeout")
+        self.leave_open[key] = self._patience(usual)
+        self.comments[key] = (
+            "who asks here leaves no spans: how long they wait and whether they retry is not seen;"
+            f" 99% of the good answers took at most {format_duration(rounded(usual, 2))}"
         )
         return Client(rate=rate, calls={call: Call(to=None if call == callee else callee)})
 
@@ -227,7 +237,8 @@ class Builder:
             attempts += tally.durations.count
         self.leave_open[(*path, "workers")] = ""
         self.leave_open[(*path, "queue")] = ""
-        self.comments[(*path, "workers")] = "leaves no spans; seen from its callers alone"
+        known = "" if name == path[1] else f", who know it as {name}"
+        self.comments[(*path, "workers")] = f"leaves no spans: seen from its callers alone{known}"
         return Service(
             time=self._time(path, good, "answer time at its callers, network included"),
             errors=self._errors(path, failed, attempts),

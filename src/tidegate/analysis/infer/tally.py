@@ -141,6 +141,7 @@ class ServiceTally:
         self.good_jobs = 0
         self.own = Sketch()  # own work of those that ended well
         self.whole = Sketch()
+        self.answers = Sketch()  # whole times of those that ended well
         self.own_failures = 0  # errors though none of its calls had failed
         self.refused = 0
         self.overlapping = 0  # neighbouring calls of one request that overlap ...
@@ -169,6 +170,7 @@ class ServiceTally:
         self.whole.add(request.end - request.start)
         if good:
             self.own.add(own_time(request, calls))
+            self.answers.add(request.end - request.start)
         self.refused += request.ending is Ending.OVERLOADED
         self.own_failures += request.ending in (Ending.FAILED, Ending.BROKEN) and not any(
             call.last.ending in FAILURES for call in calls
