@@ -246,12 +246,7 @@ class Builder:
 
     def _copy(self, name: str, word: str) -> Service:
         path = ("services", word)
-        tally = self._seen.services.get(name, ServiceTally())
-        whole = tally.whole
-        if not whole.count:
-            for edge in self._cut:
-                if edge.callee == name:
-                    whole.merge(self._seen.edges[edge].good)
+        whole = self._seen.services[name].whole  # who is in a circle calls, so it left spans
         self.leave_open[(*path, "workers")] = ""
         self.leave_open[(*path, "queue")] = ""
         self.comments[path] = f"a copy of {self._word[name]} that ends a circle of calls"
@@ -372,7 +367,8 @@ class Builder:
 
     def _fan_out(self, path: Path, tally: CallTally, requests: int, good: int) -> float:
         """Calls for each request, from those that ended well: one that failed stopped early."""
-        made, of = (tally.made_in_good, good) if good >= _FEW else (tally.made, requests)
+        enough = good >= _FEW and tally.made_in_good
+        made, of = (tally.made_in_good, good) if enough else (tally.made, requests)
         found = made / of if of else 1.0
         if found != 1:
             self._say(path, "per_request", f"{made:,} calls in {of:,} requests")

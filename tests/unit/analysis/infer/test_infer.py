@@ -341,3 +341,93 @@ def test_names_that_yaml_would_misread_are_made_words(tmp_path: Path) -> None:
     ]
     found = infer(files(tmp_path, spans))
     assert loads(found.text()).system().services.keys() == {"service-on", "service-10.1.2.3-5432"}
+
+
+def test_calls_are_counted_even_where_no_request_ended_well(tmp_path: Path) -> None:
+    spans = []
+    for n in range(40):
+        spans += [
+            row(n + 1, 1, 0, A, Kind.SERVER, n * 100, 50, ending=Ending.FAILED),
+            row(n + 1, 2, 1, A, Kind.CLIENT, n * 100, 40, ending=Ending.FAILED),
+            row(n + 1, 3, 2, B, Kind.SERVER, n * 100, 40, ending=Ending.FAILED),
+        ]
+    found = infer(files(tmp_path, spans))
+    assert found.system.services["a"].calls["b"].per_request == 1
+    assert found.system.services["b"].errors == 1
+    assert ("services", "a", "time") in found.leave_open
+    assert loads(found.text()).system().services["a"].time is not None
+
+
+def test_a_leaf_gets_the_first_label_of_its_host(tmp_path: Path) -> None:
+    hosts = ("db.eu.example", "db.us.example")
+    spans = [row(1, 1, 0, A, Kind.SERVER, 0, 50), row(2, 1, 0, A, Kind.SERVER, 900, 50)]
+    for n, host in enumerate(hosts):
+        spans += [row(1, 2 + n, 1, A, Kind.CLIENT, n * 20, 10, peer=host)]
+    found = infer(files(tmp_path, spans))
+    assert found.system.services.keys() == {"a", "db", "db.us.example"}
+    assert "know it as db.eu.example" in found.evidence["services", "db", "workers"]
+
+
+def test_a_proxy_s_retries_are_attempts_of_the_caller(tmp_path: Path) -> None:
+    """One client span, three server spans: each was given up when the next began."""
+    spans = []
+    for n in range(40):
+        begin = n * 1000
+        spans += [
+            row(n + 1, 1, 0, A, Kind.SERVER, begin, 400),
+            row(n + 1, 2, 1, A, Kind.CLIENT, begin, 300, ending=Ending.TIMEOUT),
+            *(row(n + 1, 3 + k, 2, B, Kind.SERVER, begin + 100 * k, 350) for k in range(3)),
+        ]
+    call = infer(files(tmp_path, spans)).system.services["a"].calls["b"]
+    assert (call.attempts, call.timeout) == (3, 100 * MILLISECOND)
+
+
+def test_an_overloaded_server_has_a_bound_somewhere(tmp_path: Path) -> None:
+    spans = [
+        row(
+            n + 1,
+            1,
+            0,
+            A,
+            Kind.SERVER,
+            n * 100,
+            50,
+            ending=Ending.OVERLOADED if n % 2 else Ending.OK,
+        )
+        for n in range(40)
+    ]
+    found = infer(files(tmp_path, spans))
+    assert "refused 50% (20 of 40)" in found.evidence["services", "a", "queue"]
+
+
+def test_senders_that_kept_different_shares_are_told_so(tmp_path: Path) -> None:
+    document = spans_to_otlp(row(n + 1, 1, 0, A, Kind.SERVER, n * 100, 50) for n in range(40))
+    for n, span in enumerate(document["resourceSpans"][0]["scopeSpans"][0]["spans"]):
+        span["traceState"] = "ot=th:c" if n % 2 else "ot=th:8"
+    path = tmp_path / "traces.json"
+    path.write_text(json.dumps(document))
+    found = infer([path])
+    assert found.source_share == 1
+    assert found.notes == (
+        "senders kept different shares of their traces (25.00%, 50.00%); rates are as seen",
+    )
+
+
+def test_what_lies_between_caller_and_server_is_the_network(tmp_path: Path) -> None:
+    spans = []
+    for n in range(40):
+        spans += [
+            row(n + 1, 1, 0, A, Kind.SERVER, n * 100, 50),
+            row(n + 1, 2, 1, A, Kind.CLIENT, n * 100, 40),
+            row(n + 1, 3, 2, B, Kind.SERVER, n * 100 + 2, 35),
+        ]
+    network = infer(files(tmp_path, spans)).system.services["a"].calls["b"].network
+    assert network is not None
+    assert network.constant == 5 * MILLISECOND
+
+
+def test_spans_of_no_length_still_make_a_file(tmp_path: Path) -> None:
+    spans = [row(n + 1, 1, 0, A, Kind.SERVER, n * 100, 0) for n in range(5)]
+    found = infer(files(tmp_path, spans))
+    assert found.oddities == {"span of no length": 5}
+    assert loads(found.text()).system().services.keys() == {"a"}
