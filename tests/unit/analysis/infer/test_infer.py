@@ -176,7 +176,7 @@ services:
   b: {time: 1ms}
 """
     maker = TraceMaker(loads(text).system(), counted=counted, broken={"b": 0.4})
-    found = infer(files(tmp_path, maker.run(20)))
+    found = infer(files(tmp_path, maker.run(8)))
     call = found.system.services["a"].calls["b"]
     assert call.attempts == 4
     assert call.per_request == 1
