@@ -59,6 +59,8 @@ TESTED_TOGETHER = {
         "sim/invariants.py",
         "sim/parts/caller.py",
         "sim/parts/client.py",
+        "sim/parts/line.py",
+        "sim/parts/replica.py",
         "sim/parts/service.py",
         "sim/parts/steps.py",
         "sim/parts/work.py",

@@ -10,6 +10,10 @@ nothing.
     wake   -> ATTEMPT | REJECT | COMPLETE             the wait is over
     cancel -> COMPLETE                                the user has gone
 
+A first attempt that may not start is a REJECT, and so is a retry that the policies refuse when its
+time has come; the call's `outcome` is then that of the attempt before, or None. A retry that is
+not even wanted (all attempts used, too late, no token) is a COMPLETE with `stopped_by`.
+
 A call that succeeds at once needs no execution: `Pipeline.admit` and `settle` are its flat path,
 and `resume` picks up from there at the first failure. A parity test holds the two together.
 """
@@ -17,7 +21,15 @@ and `resume` picks up from there at the first failure. A parity test holds the t
 from enum import IntEnum
 from typing import Final, final
 
-from tidegate.core.outcome import IGNORED, SUCCESS, Outcome, Permit, Reason, Rejection
+from tidegate.core.outcome import (
+    IGNORED,
+    REJECTIONS,
+    SUCCESS,
+    Outcome,
+    Permit,
+    Reason,
+    Rejection,
+)
 from tidegate.core.pipeline import Pipeline
 from tidegate.units import Duration, Instant
 
@@ -37,6 +49,8 @@ ATTEMPT: Final = Step.ATTEMPT
 WAIT: Final = Step.WAIT
 REJECT: Final = Step.REJECT
 COMPLETE: Final = Step.COMPLETE
+
+_TOO_LATE: Final = REJECTIONS[Reason.DEADLINE]
 
 
 @final
@@ -62,7 +76,7 @@ class Execution:
         self.depth: Final = depth
         self.number = 0
         self.permit: Permit | None = None
-        self.timeout: Duration | None = None
+        self.timeout: Duration | None = pipeline.timeout
         self.until: Instant = 0
         self.outcome: Outcome | None = None
         self.rejection: Rejection | None = None
@@ -84,8 +98,7 @@ class Execution:
         if own is not None and (self.deadline is None or now + own < self.deadline):
             self.deadline = now + own
         if self.deadline is not None and now >= self.deadline:
-            self.stopped_by = Reason.DEADLINE
-            return COMPLETE
+            return self._reject(_TOO_LATE)
         return self._try(now, self.pipeline.admit(now, self.depth))
 
     def settle(self, now: Instant, outcome: Outcome) -> Step:
@@ -130,26 +143,28 @@ class Execution:
 
     def _retry(self, now: Instant) -> Step:
         if self.pipeline.plain:
-            return self._attempt(now, None)
+            return self._attempt(now)
         return self._try(now, self.pipeline.admit_attempt(now))
 
     def _try(self, now: Instant, answer: Permit | Rejection) -> Step:
         if type(answer) is Rejection:
-            self.rejection = answer
-            self.stopped_by = answer.reason
-            return REJECT
+            return self._reject(answer)
         assert type(answer) is Permit
-        return self._attempt(now, answer)
+        self.permit = answer
+        return self._attempt(now)
 
-    def _attempt(self, now: Instant, permit: Permit | None) -> Step:
-        self.permit = permit
+    def _attempt(self, now: Instant) -> Step:
         self.number += 1
-        self.timeout = self.pipeline.timeout
         if self.deadline is not None:
             left = self.deadline - now
             if self.timeout is None or left < self.timeout:
                 self.timeout = left
         return ATTEMPT
+
+    def _reject(self, rejection: Rejection) -> Step:
+        self.rejection = rejection
+        self.stopped_by = rejection.reason
+        return REJECT
 
     def _stop(self, outcome: Outcome) -> Step:
         if outcome is not SUCCESS and outcome is not IGNORED and self.pipeline.attempts > 1:

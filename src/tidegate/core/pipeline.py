@@ -1,8 +1,10 @@
 """May this attempt start, and what do its results teach the policies of one dependency?
 
-The order is fixed, because every other order has hurt somebody: rate, then breaker, then limit,
-then (for a retry) the budget. `admit` and `settle` are the flat path of a call that succeeds at
-its first attempt; from its first failure on, an `Execution` takes over with the same pipeline.
+The order is fixed, because every other order has hurt somebody: rate, then breaker, then limit. A
+retry asks the budget before all of them, when it is decided and not when its wait is over, so that
+a caller who cannot retry learns it at once. `admit` and `settle` are the flat path of a call that
+succeeds at its first attempt; from its first failure on, an `Execution` takes over with the same
+pipeline.
 """
 
 from random import Random
@@ -70,9 +72,7 @@ class Pipeline:
         self.timeout: Final = settings.timeout
         self.deadline: Final = settings.deadline
         # Indexed by outcome: a lookup in a tuple is half the price of one in a set.
-        self.retryable: Final = tuple(
-            any(_BY_NAME[name] is outcome for name in settings.retry_on) for outcome in Outcome
-        )
+        self.retryable: Final = tuple(outcome in _retried(settings) for outcome in Outcome)
         self.backoff = Backoff(settings.backoff, rng) if settings.backoff else None
         self.budget = RetryBudget(settings.budget) if settings.budget else None
         self.breaker = CircuitBreaker(settings.breaker, rng) if settings.breaker else None
@@ -84,12 +84,14 @@ class Pipeline:
     def admit(self, now: Instant, depth: int) -> Permit | Rejection:
         """Leave for the first attempt of a call whose own request is `depth` retries deep.
 
-        Only depth 0 deposits into the retry budget, so that nested layers together stay at
-        1 + ratio attempts per request.
+        Only what is let in, and at depth 0, deposits into the retry budget: so nested layers
+        together stay at 1 + ratio attempts per request, and what a breaker refused pays for no
+        burst when it closes.
         """
-        if self.budget is not None and depth == 0:
+        answer = self.admit_attempt(now)
+        if self.budget is not None and depth == 0 and type(answer) is Permit:
             self.budget.on_request(now)
-        return self.admit_attempt(now)
+        return answer
 
     def admit_attempt(self, now: Instant) -> Permit | Rejection:
         """Leave for one attempt, first or later, from all but the budget."""
@@ -97,29 +99,26 @@ class Pipeline:
             return _HELD
         if self.rate is not None and not self.rate.try_acquire(now):
             return _RATE
-        if self.breaker is None:
-            if self.limiter is not None and not self.limiter.try_acquire(now):
-                return _LIMIT
-            return Permit(now)
-        permit = self.breaker.try_acquire(now)
-        if (
-            self.limiter is not None
-            and type(permit) is Permit
-            and not self.limiter.try_acquire(now)
-        ):
-            self.breaker.release(now, permit, IGNORED)
+        generation = 0
+        if self.breaker is not None:
+            generation = self.breaker.admit(now)
+            if generation < 0:
+                return REJECTIONS[~generation]
+        if self.limiter is not None and not self.limiter.try_acquire(now):
+            if self.breaker is not None:
+                self.breaker.settle(now, now, generation, IGNORED)
             return _LIMIT
-        return permit
+        return Permit(now, generation)
 
     def settle(self, now: Instant, permit: Permit, outcome: Outcome) -> None:
         """Tell the policies how an attempt ended. A second settlement of a permit does nothing."""
         if permit.settled:
             return
+        permit.settled = True
         if self.limiter is not None:
             self.limiter.release(now, now - permit.start, outcome)
         if self.breaker is not None:
-            self.breaker.release(now, permit, outcome)
-        permit.settled = True
+            self.breaker.settle(now, permit.start, permit.generation, outcome)
 
     def limit_rate(self, now: Instant, rate: RateLimit | None) -> None:
         """Change the rate limit while calls are under way."""
@@ -141,3 +140,12 @@ class Pipeline:
     def drain_transitions(self) -> list[Transition]:
         """What changed state since the last call, oldest first."""
         return [] if self.breaker is None else self.breaker.drain_transitions()
+
+
+def _retried(settings: Call) -> frozenset[Outcome]:
+    """The outcomes after which another attempt may be made.
+
+    A call that must not be done twice is repeated only after a refusal: that one was not done.
+    """
+    wanted = frozenset(_BY_NAME[name] for name in settings.retry_on)
+    return wanted if settings.idempotent else wanted & {OVERLOADED}

@@ -23,6 +23,10 @@ __all__ = ["Callback", "Event", "Lane", "Loop", "Timed"]
 Callback = Callable[[Instant, Any], None]
 Event = tuple[Instant, int, Callback, Any]
 
+# Sequence numbers below all others: of that instant, these come first and in this order.
+_STOP: Final = -2
+_FIRST: Final = -1
+
 
 class _Stop(Exception):  # noqa: N818 - leaves the innermost loop, is no error
     """Ends `run` without a comparison per event."""
@@ -37,7 +41,7 @@ class Timed(Protocol):
 
 @final
 class Loop:
-    """The virtual clock. `now` is the instant of the event being handled."""
+    """The virtual clock. `now` is where the last piece of the run ended."""
 
     __slots__ = ("heap", "next", "now")
 
@@ -50,10 +54,14 @@ class Loop:
         """Call `callback(when, argument)` when the clock reads `when`."""
         heappush(self.heap, (when, self.next(), callback, argument))
 
+    def first_at(self, when: Instant, callback: Callback) -> None:
+        """As `at`, before everything else of that instant. For one caller: it has no sequence."""
+        heappush(self.heap, (when, _FIRST, callback, None))
+
     def run(self, until: Instant) -> None:
         """Handle every event before `until`, then stand at `until`."""
         heap = self.heap
-        heappush(heap, (until, -1, _stop, None))  # before all others of that instant
+        heappush(heap, (until, _STOP, _stop, None))
         with _collector_paused():
             try:
                 while True:
@@ -104,11 +112,12 @@ class Lane:
     `queue` and `armed` are open to a caller who adds an item on a hot path and saves the call.
     """
 
-    __slots__ = ("_fire", "_loop", "armed", "queue")
+    __slots__ = ("_due_event", "_fire", "_loop", "armed", "queue")
 
     def __init__(self, loop: Loop, fire: Callable[[Instant, Any], None]) -> None:
         self._loop: Final = loop
         self._fire: Final = fire
+        self._due_event: Final[Callback] = self._due
         self.queue: Final[deque[Any]] = deque()
         self.armed = False
 
@@ -121,15 +130,21 @@ class Lane:
     def arm(self, first: Timed) -> None:
         """`first` was added to an empty queue."""
         self.armed = True
-        self._loop.at(first.leaves_at, self._due)
+        self._loop.at(first.leaves_at, self._due_event)
 
     def _due(self, now: Instant, _: None) -> None:
+        """Fire what is due, forget what has been answered, and come back for the next.
+
+        Written flat: in a storm every attempt passes here.
+        """
         queue, fire = self.queue, self._fire
         while queue:
             item = queue[0]
             if item.frame is not None:
-                if item.leaves_at > now:
-                    self._loop.at(item.leaves_at, self._due)
+                when = item.leaves_at
+                if when > now:
+                    loop = self._loop
+                    heappush(loop.heap, (when, loop.next(), self._due_event, None))
                     return
                 queue.popleft()
                 fire(now, item)

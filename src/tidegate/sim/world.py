@@ -9,17 +9,23 @@ from math import ceil
 from random import Random
 from typing import Final, final
 
+import msgspec
+
+from tidegate.core.concurrency_limiter import ConcurrencyLimiter
 from tidegate.core.pipeline import Pipeline
 from tidegate.settings import system as settings
+from tidegate.settings.policies import Limit
 from tidegate.settings.system import Action, System, Trigger, protected
 from tidegate.sim.draw import drawer
 from tidegate.sim.faults import CallFaults, ClientFaults, Faults, ServiceFaults
 from tidegate.sim.log import EventLog
 from tidegate.sim.loop import Loop
-from tidegate.sim.measure import CallTally, ClientTally, ServiceTally
+from tidegate.sim.measure import CallTally, ClientTally, ServiceTally, Total
 from tidegate.sim.parts.caller import CallSite
 from tidegate.sim.parts.client import Client
-from tidegate.sim.parts.service import Replica, Service
+from tidegate.sim.parts.line import Line
+from tidegate.sim.parts.replica import Replica
+from tidegate.sim.parts.service import Service
 from tidegate.sim.parts.steps import Step, Steps
 from tidegate.sim.parts.work import NEVER
 from tidegate.sim.rng import Streams
@@ -28,6 +34,7 @@ from tidegate.units import SECOND, Duration, Instant
 __all__ = ["World"]
 
 _RAMP_STEPS: Final = 20  # a ramp is a staircase; 5 % a step is below the noise of a second's count
+_LIMIT_MAX: Final = 1_000_000  # of a `Limit`
 
 
 @final
@@ -51,9 +58,13 @@ class World:
         self._inherits: Final = self._who_inherits_a_deadline()
         self._build()
         self._faults: Final = self._make_faults()
+        self._totals: Final = self._find_totals()
+        # How often each trigger has begun or ended: a ramp stops when its trigger has moved on.
+        self._turns: Final[dict[str, int]] = {}
+        self._second = 0  # the one that is being counted
         for client in self.clients.values():
             client.start(0)
-        self.loop.at(0, self._tick)
+        self.loop.first_at(0, self._tick)
 
     @property
     def now(self) -> Instant:
@@ -64,13 +75,15 @@ class World:
         """Go on until then; the horizon is the end of the world."""
         assert until <= self.horizon, "beyond the horizon that the tallies were sized for"
         self.loop.run(until)
+        for total in self._totals:
+            total.note(self._second)
 
     def begin(self, name: str, trigger: Trigger) -> None:
         """`trigger` begins now; with a ramp it grows to full strength over that time."""
         self._begin(self.loop.now, (name, trigger))
 
     def end(self, name: str, trigger: Trigger) -> None:
-        """`trigger` ends now; what was ramped up ramps down over the same time."""
+        """`trigger` ends now, all at once, however far it had come."""
         self._end(self.loop.now, (name, trigger))
 
     def plan(self, name: str, trigger: Trigger, at: Instant) -> Instant | None:
@@ -88,8 +101,7 @@ class World:
         if action.ends is not None:
             self.end(action.ends, self.system.triggers[action.ends])
         elif action.client is not None:
-            surge = Trigger(client=action.client, load=action.load)
-            self._faults[("client", action.client)].set(now, f"action {name}", surge, 1.0)
+            self._act_on_client(now, action.client, action)
         elif action.service is not None:
             self._act_on_service(now, action.service, action)
         else:
@@ -111,30 +123,29 @@ class World:
     def _add_replicas(self, name: str, service: settings.Service) -> None:
         pool = self.services[name]
         shared = service.balance == "shared_queue"
-        count = 1 if shared else service.replicas
-        times = service.replicas if shared else 1
-        limit = service.queue.limit
-        for index in range(count):
+        before = _before_workers(service, service.replicas) if shared else None
+        for index in range(service.replicas):
             part = f"{name}/{index}"
-            luck = self._streams.stream(f"service/{part}")
+            line, limiter = before or _before_workers(service, 1)
             pool.add(
                 Replica(
                     pool,
                     service,
-                    workers=None if service.workers is None else service.workers * times,
-                    queue_limit=None if limit is None else limit * times,
-                    draw=drawer(service.time, luck),
+                    line=line,
+                    limiter=limiter,
+                    draw=drawer(service.time, self._streams.stream(f"service/{part}")),
                     steps=self._calls_of(part, name, service.calls, parallel=service.parallel),
                     loop=self.loop,
                     luck=self._streams.stream(f"errors/{part}"),
                     log=self.log,
                 )
             )
+        pool.complete()
 
     def _client(self, name: str, client: settings.Client) -> Client:
         steps = self._calls_of(name, name, client.calls, parallel=False)
         first = steps.entries[0]
-        single = len(steps.entries) == 1 and first.per_request == 1 and first.wait
+        single = len(steps.entries) == 1 and first.per_request == 1 and not first.site.optional
         changes = any(t.per_request is not None for t in self.system.triggers.values())
         changes |= any(action.remove for action in self.system.actions.values())
         luck = self._streams.stream(f"client/{name}")
@@ -205,44 +216,60 @@ class World:
                 )
         return faults
 
+    def _find_totals(self) -> list[Total]:
+        tallies = (
+            *(client.tally for client in self.clients.values()),
+            *(service.tally for service in self.services.values()),
+            *self.calls.values(),
+        )
+        return [total for tally in tallies for total in tally.totals]
+
     # Private parts: triggers and actions.
 
     def _begin(self, now: Instant, what: tuple[str, Trigger]) -> None:
         name, trigger = what
         self._note(now, "trigger", name, "begins")
-        self._go(now, name, trigger, 0.0, 1.0)
+        turn = self._turns[name] = self._turns.get(name, 0) + 1
+        if not trigger.ramp:
+            self._faults_of(trigger).set(now, name, trigger, 1.0)
+            return
+        for step in range(_RAMP_STEPS):
+            when = now + trigger.ramp * step // _RAMP_STEPS
+            self.loop.at(when, self._rise, (name, trigger, (step + 1) / _RAMP_STEPS, turn))
+
+    def _rise(self, now: Instant, what: tuple[str, Trigger, float, int]) -> None:
+        name, trigger, strength, turn = what
+        if self._turns[name] == turn:
+            self._faults_of(trigger).set(now, name, trigger, strength)
 
     def _end(self, now: Instant, what: tuple[str, Trigger]) -> None:
         name, trigger = what
         self._note(now, "trigger", name, "ends")
-        self._go(now, name, trigger, 1.0, 0.0)
+        self._turns[name] = self._turns.get(name, 0) + 1
+        self._faults_of(trigger).set(now, name, trigger, 0.0)
 
-    def _go(self, now: Instant, name: str, trigger: Trigger, start: float, goal: float) -> None:
-        faults = self._faults[trigger.target_kind, trigger.target]
-        if not trigger.ramp:
-            faults.set(now, name, trigger, goal)
-            return
-        for step in range(1, _RAMP_STEPS + 1):
-            strength = start + (goal - start) * step / _RAMP_STEPS
-            when = now + trigger.ramp * (step - 1) // _RAMP_STEPS
-            self.loop.at(when, self._ramp_event, (faults, name, trigger, strength))
+    def _faults_of(self, trigger: Trigger) -> Faults:
+        return self._faults[trigger.target_kind, trigger.target]
 
-    def _ramp_event(self, now: Instant, what: tuple[Faults, str, Trigger, float]) -> None:
-        faults, name, trigger, strength = what
-        faults.set(now, name, trigger, strength)
+    def _act_on_client(self, now: Instant, name: str, action: Action) -> None:
+        faults = self._faults["client", name]
+        assert isinstance(faults, ClientFaults)
+        if action.load is not None:
+            faults.load = action.load
+        faults.apply(now)
 
     def _act_on_service(self, now: Instant, name: str, action: Action) -> None:
         faults = self._faults["service", name]
         assert isinstance(faults, ServiceFaults)
         if action.capacity is not None:
-            faults.scale *= action.capacity
+            faults.capacity = action.capacity
         if action.rate_limit is not None:
             faults.rate = action.rate_limit
         for replica in self.services[name].replicas:
             if action.flush:
                 replica.flush(now)
             if action.reset:
-                replica.reset(now)
+                replica.stuck = False
         faults.apply(now)
 
     def _act_on_call(self, now: Instant, name: str, action: Action) -> None:
@@ -256,7 +283,7 @@ class World:
             if action.open:
                 site.pipeline.hold()
             if action.attempts is not None:
-                site.pipeline.attempts = action.attempts
+                site.limit_attempts(action.attempts)
         faults.apply(now)
 
     def _note(self, now: Instant, kind: str, name: str, what: str) -> None:
@@ -264,10 +291,37 @@ class World:
             self.log.line(now, kind, what, name)
 
     def _tick(self, now: Instant, _: None) -> None:
-        second = now // SECOND
+        """A second begins."""
+        for total in self._totals:
+            total.turn(self._second)
+        self._second = now // SECOND
         for service in self.services.values():
-            service.tally.backlog[second] = sum(r.in_system for r in service.replicas)
-        self.loop.at(now + SECOND, self._tick)
+            service.tally.backlog[self._second] = service.in_system
+        self.loop.first_at(now + SECOND, self._tick)
+
+
+def _before_workers(
+    service: settings.Service, replicas: int
+) -> tuple[Line, ConcurrencyLimiter | None]:
+    """What stands before the workers of so many replicas: a line, and the limit at its door."""
+    limiter = None
+    if service.limit is not None:
+        limiter = ConcurrencyLimiter(_times(service.limit, replicas))
+    return Line(service, replicas=replicas), limiter
+
+
+def _times(limit: Limit, replicas: int) -> Limit:
+    """The limit of each of so many replicas, for all of them together."""
+    if limit.max is not None:
+        return Limit(max=min(_LIMIT_MAX, limit.max * replicas))
+    assert limit.adaptive is not None
+    adaptive = msgspec.structs.replace(
+        limit.adaptive,
+        start=min(_LIMIT_MAX, limit.adaptive.start * replicas),
+        min=min(_LIMIT_MAX, limit.adaptive.min * replicas),
+        max=min(_LIMIT_MAX, limit.adaptive.max * replicas),
+    )
+    return Limit(adaptive=adaptive)
 
 
 def _patience(client: settings.Client) -> Duration:
@@ -275,7 +329,6 @@ def _patience(client: settings.Client) -> Duration:
     total = 0
     for call in client.calls.values():
         limit = call.deadline if call.deadline is not None else call.timeout
-        if limit is None:
-            return NEVER
-        total += limit * ceil(call.per_request)
+        if call.wait:
+            total += NEVER if limit is None else limit * ceil(call.per_request)
     return total

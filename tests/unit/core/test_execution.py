@@ -108,8 +108,9 @@ def test_the_smaller_of_two_deadlines_counts(
 
 def test_what_comes_too_late_never_starts() -> None:
     call = execution(SECOND, limit=Limit(max=1))
-    assert call.start(SECOND) is COMPLETE
-    assert (call.number, call.stopped_by) == (0, Reason.DEADLINE)
+    assert call.start(SECOND) is REJECT
+    assert call.rejection is not None
+    assert (call.number, call.rejection.reason, call.stopped_by) == (0, *2 * [Reason.DEADLINE])
     assert call.pipeline.limiter is not None
     assert call.pipeline.limiter.snapshot(SECOND).inflight == 0
 

@@ -3,6 +3,9 @@
 A `CallSite` is one call of one caller (of one replica of it, since each has policies of its own).
 It drives the same `Pipeline` and `Execution` as the live shells: first attempts go the flat path,
 and an execution exists from the first failure on.
+
+A good answer may come while the call is still being sent, when nothing takes any time. Whatever
+ends a call badly takes a turn of the loop, even if no time: refused retries must not recurse.
 """
 
 from collections.abc import Callable
@@ -24,10 +27,13 @@ from tidegate.settings.system import Call
 from tidegate.sim.log import EventLog
 from tidegate.sim.loop import Lane, Loop
 from tidegate.sim.measure import CallTally
-from tidegate.sim.parts.work import NEVER, Attempt, Frame
-from tidegate.units import SECOND, Duration, Instant
+from tidegate.sim.parts.work import NEVER, Attempt
+from tidegate.units import Duration, Instant
 
 __all__ = ["CallSite"]
+
+_Ended = tuple[Any, Permit | Execution | None, Outcome | None]
+"""A frame, the ticket of its attempt, and how that ended; None: it is the wait that has ended."""
 
 
 @final
@@ -35,17 +41,18 @@ class CallSite:
     """One call of one caller. `target` is the simulated service that it goes to."""
 
     __slots__ = (
-        "_attempts",
-        "_calls",
+        "_begun",
+        "_by_deadline",
         "_direct",
         "_extra_latency",
         "_lane",
         "_log",
         "_loop",
         "_network",
+        "_paused",
+        "_sent",
         "_single",
         "_timeout",
-        "_with_deadline",
         "name",
         "optional",
         "pipeline",
@@ -73,200 +80,249 @@ class CallSite:
         self.optional: Final = call.optional
         self.propagate: Final = call.propagate
         self.tally: Final = tally
+        self._begun: Final = tally.begun
+        self._sent: Final = tally.sent
         self._loop: Final = loop
         self._log: Final = log
         self._network: Final = network
-        self._single: Final = call.attempts == 1
+        self._single = call.attempts == 1
         self._timeout: Final = call.timeout if call.timeout is not None else NEVER
-        self._with_deadline: Final = call.deadline is not None or inherits_deadline
-        self._lane: Final = None if self._timeout is NEVER else Lane(loop, self._timed_out)
-        self._attempts: Final = tally.attempts
-        self._calls: Final = tally.calls
+        self._by_deadline: Final = call.deadline is not None or inherits_deadline
+        self._lane: Final = None if call.timeout is None else Lane(loop, self._timed_out)
+        # What a frozen caller will hear of when it thaws; None while it is not frozen.
+        self._paused: list[_Ended] | None = None
         self.delay(0)
+
+    @property
+    def paused(self) -> bool:
+        """Whether its caller is frozen: what has ended meanwhile is not settled yet."""
+        return self._paused is not None
+
+    # What the caller does.
 
     def begin(self, now: Instant, frame: Any) -> None:
         """Make the call for `frame`; its owner hears of the end by `call_done`.
 
         Written flat, as `succeed` is: together they are what a simulated request costs its caller.
         """
-        second = now // SECOND
-        self._calls[second] += 1
-        if self._with_deadline:
+        self._begun.count += 1
+        if self._by_deadline:
             self._begin_by_deadline(now, frame)
             return
-        pipeline = self.pipeline
-        permit: Permit | None = None
-        if not pipeline.plain:
-            answer = pipeline.admit(now, frame.depth)
+        ticket: Permit | None = None
+        if not self.pipeline.plain:
+            answer = self.pipeline.admit(now, frame.depth)
             if type(answer) is Rejection:
                 self._reject(now, frame, answer)
                 return
-            permit = answer
-        attempt = Attempt(self, frame, now, now + self._timeout, frame.depth, permit, None)
+            ticket = answer
+        attempt = Attempt(self, frame, now, now + self._timeout, frame.depth, ticket)
         lane = self._lane
         if lane is not None:
             lane.queue.append(attempt)
             if not lane.armed:
                 lane.arm(attempt)
         if self._direct and frame.children is None:
-            self._attempts[second] += 1
+            self._sent.count += 1
             self.target.arrive(now, attempt)
         else:
             self._send(now, attempt)
 
+    def abandon(self, now: Instant, attempt: Attempt) -> None:
+        """The caller itself was cancelled: stop waiting, and say so downstream."""
+        ticket = attempt.ticket
+        attempt.frame = attempt.ticket = None
+        self._settle(now, ticket, IGNORED)
+        self.tally.cancelled += 1
+        if self._log is not None:
+            self._log.line(now, self.name, "cancelled", attempt.sent)
+        if self.target.cancels:
+            self.target.abandoned(now, attempt)
+
+    # What the callee does.
+
     def succeed(self, now: Instant, attempt: Attempt) -> None:
         """The callee lets go of a good answer, for which somebody waits."""
         if not self._direct:
-            self.reply(now, attempt, SUCCESS)
+            if self._network is None:
+                self.answer(now, attempt, SUCCESS)
+            else:
+                self.reply(now, attempt, SUCCESS)
             return
-        frame = attempt.frame
+        frame, ticket = attempt.frame, attempt.ticket
         attempt.frame = None  # also disarms the timer
         self.tally.successes += 1
-        if attempt.permit is not None or attempt.execution is not None:
-            self._settle(now, attempt, SUCCESS)
+        if ticket is not None:
+            attempt.ticket = None
+            self._settle(now, ticket, SUCCESS)
         frame.owner.call_done(now, frame, self.optional, True)
 
-    def answer(self, now: Instant, attempt: Attempt, outcome: Outcome) -> None:
-        """The far side has answered `attempt`; it may be too late."""
-        frame = attempt.frame
-        if frame is None:
-            return
-        attempt.frame = None  # also disarms the timer
-        if self._log is not None:
-            self._log.line(now, self.name, outcome.name.lower(), attempt.sent)
-        if outcome is SUCCESS:
-            self.tally.successes += 1
-            self._settle(now, attempt, outcome)
-            frame.owner.call_done(now, frame, self.optional, True)
-        else:
-            if outcome is OVERLOADED:
-                self.tally.overloaded += 1
-            else:
-                self.tally.failures += 1
-            self._failed(now, attempt, frame, outcome)
-
-    def answer_success(self, now: Instant, attempt: Attempt) -> None:
-        """`answer` as an event of the loop: the network has carried a success."""
-        self.answer(now, attempt, SUCCESS)
-
-    def answer_failure(self, now: Instant, attempt: Attempt) -> None:
-        """`answer` as an event of the loop: the network has carried an error."""
-        self.answer(now, attempt, FAILURE)
-
-    def answer_overloaded(self, now: Instant, attempt: Attempt) -> None:
-        """`answer` as an event of the loop: the network has carried a refusal."""
-        self.answer(now, attempt, OVERLOADED)
-
-    def reply(self, now: Instant, attempt: Attempt, outcome: Outcome) -> None:
-        """The callee lets go of its answer; it arrives after the way back."""
+    def reply(
+        self, now: Instant, attempt: Attempt, outcome: Outcome, latency: Duration = 0
+    ) -> None:
+        """The callee lets go of its answer, which needs `latency` and the way back to arrive."""
         if attempt.frame is None:
             return
         back = self._network() if self._network is not None else 0
-        # Through the loop even when there is no way to go: refused retries must not recurse.
-        event = {
-            SUCCESS: self.answer_success,
-            FAILURE: self.answer_failure,
-            OVERLOADED: self.answer_overloaded,
-        }[outcome]
-        self._loop.at(now + back, event, attempt)
+        self._loop.at(now + latency + back, _ARRIVALS[outcome], attempt)
 
-    def abandon(self, now: Instant, attempt: Attempt) -> None:
-        """The caller itself was cancelled: stop waiting, and say so downstream."""
-        self._settle(now, attempt, IGNORED)
-        attempt.forget()
-        self.tally.cancelled += 1
-        if self.target.cancels:
-            self.target.abandoned(now, attempt)
+    def answer(self, now: Instant, attempt: Attempt, outcome: Outcome) -> None:
+        """An answer to `attempt` has arrived; it may be too late."""
+        frame, ticket = attempt.frame, attempt.ticket
+        if frame is None:
+            self.target.tally.wasted.count += outcome is SUCCESS
+            return
+        attempt.frame = attempt.ticket = None  # also disarms the timer
+        if self._log is not None:
+            self._log.line(now, self.name, outcome.name.lower(), attempt.sent)
+        if frame.children is not None:
+            frame.children.pop(attempt, None)
+        if outcome is SUCCESS:
+            self.tally.successes += 1
+            self._settle(now, ticket, outcome)
+            frame.owner.call_done(now, frame, self.optional, True)
+            return
+        if outcome is OVERLOADED:
+            self.tally.overloaded += 1
+        else:
+            self.tally.failures += 1
+        self._failed(now, frame, ticket, outcome)
+
+    # What faults and actions do.
 
     def delay(self, latency: Duration) -> None:
         """Add so much to the way there, from now on."""
         self._extra_latency = latency
         self._direct = self._network is None and self._log is None and not latency
 
+    def limit_attempts(self, attempts: int) -> None:
+        """Allow so many attempts, from the next decision on."""
+        self.pipeline.attempts = attempts
+        self._single = attempts == 1
+
+    def pause(self) -> None:
+        """The caller is frozen: its timers run, and it sends nothing until it thaws."""
+        if self._paused is None:
+            self._paused = []
+
+    def unpause(self, now: Instant) -> None:
+        """The caller has thawed, and hears of all that has failed meanwhile."""
+        paused, self._paused = self._paused, None
+        for frame, ticket, outcome in paused or ():
+            if frame.called_off:
+                self._settle(now, ticket, IGNORED)
+            elif outcome is None:
+                self._wake(now, (ticket, frame))
+            else:
+                self._failed(now, frame, ticket, outcome)
+
+    # Private parts: sending.
+
     def _begin_by_deadline(self, now: Instant, frame: Any) -> None:
-        inherited = None if frame.deadline == NEVER else frame.deadline
+        inherited = None if frame.deadline >= NEVER else frame.deadline
         execution = Execution(self.pipeline, inherited, frame.depth)
         self._perform(now, execution.start(now), execution, frame)
 
     def _send(self, now: Instant, attempt: Attempt) -> None:
-        self._attempts[now // SECOND] += 1
+        """Send by the long way, past the log and the network."""
+        self._sent.count += 1
         if self._log is not None:
             self._log.line(now, self.name, "sent", attempt.depth)
-        frame = attempt.frame
-        if frame.children is not None:
-            frame.children.add(attempt)
+        if attempt.frame.children is not None:
+            attempt.frame.children[attempt] = None
         if self._network is None and not self._extra_latency:
             self.target.arrive(now, attempt)
         else:
             way = self._network() if self._network is not None else 0
-            self._loop.at(now + way + self._extra_latency, self.target.arrive, attempt)
+            self._loop.at(now + way + self._extra_latency, self._deliver, attempt)
+
+    def _deliver(self, now: Instant, attempt: Attempt) -> None:
+        """The network has carried an attempt to its callee, who counts its wait from here."""
+        attempt.sent = now
+        self.target.arrive(now, attempt)
+
+    def _retry(self, now: Instant, execution: Execution, frame: Any) -> None:
+        """Send what `execution` has decided on; it keeps the permit and settles it."""
+        if execution.deadline is None:
+            timeout = self._timeout
+        else:
+            assert execution.timeout is not None
+            timeout = execution.timeout
+        depth = frame.depth + execution.number - 1
+        attempt = Attempt(self, frame, now, now + timeout, depth, execution)
+        if timeout == self._timeout:
+            if self._lane is not None:
+                self._lane.add(attempt)
+        else:
+            self._loop.at(attempt.leaves_at, self._timed_out, attempt)
+        if self._direct and frame.children is None:
+            self._sent.count += 1
+            self.target.arrive(now, attempt)
+        else:
+            self._send(now, attempt)
+
+    # Private parts: how it ends.
 
     def _timed_out(self, now: Instant, attempt: Attempt) -> None:
-        frame = attempt.frame
+        frame, ticket = attempt.frame, attempt.ticket
         if frame is None:
             return
+        attempt.frame = attempt.ticket = None
         self.tally.timeouts += 1
         if self._log is not None:
             self._log.line(now, self.name, "timeout", attempt.sent)
+        if frame.children is not None:
+            frame.children.pop(attempt, None)
         if self.target.cancels:
             self.target.abandoned(now, attempt)
-        self._failed(now, attempt, frame, TIMEOUT)
+        self._failed(now, frame, ticket, TIMEOUT)
 
-    def _failed(self, now: Instant, attempt: Attempt, frame: Any, outcome: Outcome) -> None:
-        if frame.children is not None:
-            frame.children.discard(attempt)
-        execution = attempt.execution
-        permit = attempt.permit
-        attempt.forget()
-        if execution is None:
+    def _failed(
+        self, now: Instant, frame: Any, ticket: Permit | Execution | None, outcome: Outcome
+    ) -> None:
+        """An attempt for `frame` has ended badly: is there to be another?"""
+        if self._paused is not None:
+            self._paused.append((frame, ticket, outcome))
+            return
+        if type(ticket) is not Execution:
             if self._single:
-                if permit is not None:
-                    self.pipeline.settle(now, permit, outcome)
+                self._settle(now, ticket, outcome)
                 frame.owner.call_done(now, frame, self.optional, False)
                 return
-            execution = Execution.resume(self.pipeline, permit, None, frame.depth)
-        step = execution.settle(now, outcome)
+            ticket = Execution.resume(self.pipeline, ticket, None, frame.depth)
+        step = ticket.settle(now, outcome)
         if step is ATTEMPT:
-            self._retry(now, execution, frame)
+            self.tally.repeated += outcome is TIMEOUT
+            self._retry(now, ticket, frame)
         else:
-            self._perform(now, step, execution, frame)
+            self._perform(now, step, ticket, frame)
 
-    def _settle(self, now: Instant, attempt: Attempt, outcome: Outcome) -> None:
-        if attempt.execution is not None:
-            attempt.execution.settle(now, outcome)
-        elif attempt.permit is not None:
-            self.pipeline.settle(now, attempt.permit, outcome)
+    def _settle(self, now: Instant, ticket: Permit | Execution | None, outcome: Outcome) -> None:
+        if type(ticket) is Execution:
+            ticket.settle(now, outcome)
+        elif ticket is not None:
+            self.pipeline.settle(now, ticket, outcome)
 
     def _perform(self, now: Instant, step: int, execution: Execution, frame: Any) -> None:
         if step is ATTEMPT:
+            self.tally.repeated += execution.outcome is TIMEOUT
             self._retry(now, execution, frame)
         elif step is WAIT:
             self._loop.at(execution.until, self._wake, (execution, frame))
         elif execution.rejection is not None:
             self._reject(now, frame, execution.rejection)
         else:
-            self.tally.rejected += execution.number == 0  # its deadline had passed at the start
             frame.owner.call_done(now, frame, self.optional, False)
 
-    def _wake(self, now: Instant, waiting: tuple[Execution, Frame]) -> None:
+    def _wake(self, now: Instant, waiting: tuple[Any, Any]) -> None:
         execution, frame = waiting
-        if frame.done and frame.children is not None:  # cancelled meanwhile
-            execution.cancel(now)
+        if self._paused is not None:
+            self._paused.append((frame, execution, None))
             return
-        self._perform(now, execution.wake(now), execution, frame)
-
-    def _retry(self, now: Instant, execution: Execution, frame: Any) -> None:
-        depth = frame.depth + execution.number - 1
-        self.tally.repeated += execution.outcome is TIMEOUT
-        timeout = self._timeout if execution.timeout is None else execution.timeout
-        # The permit stays with the execution, which settles it.
-        attempt = Attempt(self, frame, now, now + timeout, depth, None, execution)
-        if timeout == self._timeout:
-            if self._lane is not None:
-                self._lane.add(attempt)
+        if frame.called_off:
+            execution.cancel(now)
         else:
-            self._loop.at(attempt.leaves_at, self._timed_out, attempt)
-        self._send(now, attempt)
+            self._perform(now, execution.wake(now), execution, frame)
 
     def _reject(self, now: Instant, frame: Any, rejection: Rejection) -> None:
         self.tally.rejected += 1
@@ -277,3 +333,22 @@ class CallSite:
 
     def _rejected(self, now: Instant, frame: Any) -> None:
         frame.owner.call_done(now, frame, self.optional, False)
+
+
+def _success_arrives(now: Instant, attempt: Attempt) -> None:
+    attempt.site.answer(now, attempt, SUCCESS)
+
+
+def _failure_arrives(now: Instant, attempt: Attempt) -> None:
+    attempt.site.answer(now, attempt, FAILURE)
+
+
+def _refusal_arrives(now: Instant, attempt: Attempt) -> None:
+    attempt.site.answer(now, attempt, OVERLOADED)
+
+
+_ARRIVALS: Final = {
+    SUCCESS: _success_arrives,
+    FAILURE: _failure_arrives,
+    OVERLOADED: _refusal_arrives,
+}

@@ -10,7 +10,7 @@ from math import log
 from random import Random
 from typing import Any, Final, final
 
-from tidegate.sim.loop import Event, Loop
+from tidegate.sim.loop import Callback, Event, Loop
 from tidegate.sim.measure import ClientTally
 from tidegate.sim.parts.caller import CallSite
 from tidegate.sim.parts.steps import Steps
@@ -26,6 +26,7 @@ class Client:
 
     __slots__ = (
         "_active",
+        "_arrive_event",
         "_eventual",
         "_gap_at_one",
         "_good",
@@ -34,9 +35,9 @@ class Client:
         "_luck",
         "_mean_gap",
         "_next",
-        "_offered",
         "_only",
         "_patience",
+        "_requests",
         "_think",
         "load",
         "name",
@@ -74,7 +75,8 @@ class Client:
         self._heap: Final[list[Event]] = loop.heap
         self._next: Final = loop.next
         self._luck: Final = luck.random
-        self._offered: Final = tally.offered
+        self._requests: Final = tally.requests
+        self._arrive_event: Final[Callback] = self.arrive
         self._eventual: Final = tally.eventual
         self._good: Final = tally.good
 
@@ -100,18 +102,13 @@ class Client:
 
     def arrive(self, now: Instant, _: None) -> None:
         """One more request of an open client, and the appointment for the next."""
-        gap = int(-log(1.0 - self._luck()) * self._mean_gap)
-        appointment: Event = (now + gap, self._next(), self.arrive, None)
-        heappush(self._heap, appointment)
-        if self._only is not None:  # as in `request`, without the call
-            self._offered[now // SECOND] += 1
-            self._only.begin(now, Request(self, now))
-        else:
-            self.request(now, None)
+        when = now + int(-log(1.0 - self._luck()) * self._mean_gap)
+        heappush(self._heap, (when, self._next(), self._arrive_event, None))
+        self.request(now, None)
 
     def request(self, now: Instant, _: None) -> None:
         """One request."""
-        self._offered[now // SECOND] += 1
+        self._requests.count += 1
         if self._only is not None:
             self._only.begin(now, Request(self, now))
             return
@@ -122,26 +119,19 @@ class Client:
     def call_done(self, now: Instant, frame: Any, optional: bool, ok: bool) -> None:
         """One call of a request is over."""
         if self._only is not None:
-            if self._think is None and ok:  # as in `_over`, without the call
-                second = frame.born // SECOND
-                self._eventual[second] += 1
-                if now - frame.born <= self._patience:
-                    self._good[second] += 1
-            else:
-                self._over(now, frame.born, ok or optional)
+            self._over(now, frame.born, ok)
             return
         verdict = self.steps.after(now, frame, optional, ok)
         if verdict is not None:
-            if frame.degraded:
-                self.tally.degraded += 1
+            self.tally.degraded += verdict and frame.degraded
             self._over(now, frame.born, verdict)
 
     def _over(self, now: Instant, born: Instant, ok: bool) -> None:
         second = born // SECOND
         if ok:
-            self.tally.eventual[second] += 1
+            self._eventual[second] += 1
             if now - born <= self._patience:
-                self.tally.good[second] += 1
+                self._good[second] += 1
         else:
             self.tally.failed[second] += 1
         if self._think is not None:
@@ -158,4 +148,4 @@ class Client:
 
     def _schedule(self, now: Instant) -> None:
         gap = int(-log(1.0 - self._luck()) * self._mean_gap)
-        self._loop.at(now + gap, self.arrive, None)
+        self._loop.at(now + gap, self._arrive_event)

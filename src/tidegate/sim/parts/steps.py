@@ -14,6 +14,9 @@ from tidegate.units import Instant
 
 __all__ = ["Step", "Steps"]
 
+_SENDING: Final = -1
+"""`Frame.pending` while one of its calls is being sent: the answer may come before that is over."""
+
 
 @final
 class Step:
@@ -60,6 +63,9 @@ class Steps:
                 return None
             frame.done = True
             return True
+        if frame.pending == _SENDING:  # `_next` below us goes on: a thousand calls do not nest
+            frame.pending = 0
+            return None
         return True if self._next(now, frame) else None
 
     def _next(self, now: Instant, frame: Frame) -> bool:
@@ -72,10 +78,14 @@ class Steps:
                 frame.repeat = -1
                 continue
             frame.repeat -= 1
-            if entry.wait:
-                entry.site.begin(now, frame)
+            if not entry.wait:
+                entry.site.begin(now, Frame(_NOBODY, None, now, frame.depth))
+                continue
+            frame.pending = _SENDING
+            entry.site.begin(now, frame)
+            if frame.pending == _SENDING:
+                frame.pending = 1
                 return False
-            entry.site.begin(now, Frame(_NOBODY, None, now, frame.depth))
         frame.done = True
         return True
 
@@ -89,8 +99,6 @@ class Steps:
                     entry.site.begin(now, Frame(_NOBODY, None, now, frame.depth))
         frame.pending = len(waited)
         for site in waited:
-            if frame.done:  # one has failed already
-                break
             site.begin(now, frame)
         if not waited:
             frame.done = True
