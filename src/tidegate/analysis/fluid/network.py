@@ -1,0 +1,424 @@
+"""What becomes of a whole system under one trigger, when requests are taken as a fluid?
+
+One line per service, calls that wait on each other, the policies of every call: in a second or so
+and without chance, for rating triggers and cures before any of them is simulated. The step is a
+20th of the shortest timeout in play, and coarser where the run would otherwise take too long
+(`Course.coarse` says so). Services that carry even the worst load without trouble are taken as
+always healthy and cost nothing.
+
+Where it is known to differ from a simulation of requests: it has no chance, so it misses collapses
+that come by luck, and the unlucky few that time out in health; requests that are begun together are
+mixed; own work takes its mean time, or one of five values; work that was begun is ended even where
+it is cancelled; replicas that share a trigger are one pool with one queue, whatever the balancer.
+"""
+
+import math
+from typing import Final, final
+
+from tidegate.analysis.fluid.course import (
+    RUNNING,
+    Course,
+    Drain,
+    drained_after,
+    judge,
+    recovered_at,
+)
+from tidegate.analysis.fluid.parts import NEVER, Caller, Client, Site
+from tidegate.analysis.fluid.policies import Bucket
+from tidegate.analysis.fluid.pool import Group, Pool
+from tidegate.analysis.graph import Graph
+from tidegate.analysis.outcome import worst
+from tidegate.analysis.rules.view import Edge, average, patience
+from tidegate.settings.system import System, Trigger
+from tidegate.units import SECOND
+
+__all__ = ["Network", "simulate_graph"]
+
+_PER_TIMEOUT: Final = 20  # steps; the tipping point moves by one or two of them
+_PER_TRIGGER: Final = 20
+_EFFORT: Final = 50_000  # calls times steps: about a second
+_STEPS_MIN: Final = 3_000  # for the largest graphs, whatever they cost
+_SETTLE: Final = 10.0  # seconds before a trigger; the fluid is settled after the first answers
+_HOLD: Final = 300.0  # seconds for which a trigger without an end is watched
+_PATIENCE_MAX: Final = 60.0  # as for simulated runs
+_HEALTHY: Final = 0.95  # of the capacity: up to there the worst load is no trouble
+_LOOK_EVERY: Final = 5  # seconds
+_LONGER: Final = 120.0  # seconds for which a queue that drains is followed beyond the objective
+_LONGER_MAX: Final = 3
+_ROUNDS_MAX: Final = 64  # of calls one after another within a step; the rest waits for the next
+
+
+def simulate_graph(
+    system: System, trigger: Trigger | None, *, effort: int = _EFFORT, hold: float = _HOLD
+) -> Course:
+    """Let `trigger` happen to `system` and see whether it comes back.
+
+    A trigger without an end holds for `hold` seconds and is then taken away; without a trigger,
+    the system is left alone for as long. `effort` bounds steps times calls.
+    """
+    return Network(Graph(system), trigger, effort=effort, hold=hold).run()
+
+
+@final
+class Network:
+    """One run: the parts, the clock, and what is counted."""
+
+    def __init__(
+        self, graph: Graph, trigger: Trigger | None, *, effort: int = _EFFORT, hold: float = _HOLD
+    ) -> None:
+        self.graph: Final = graph
+        self.trigger: Final = trigger
+        self.lively: Final = _lively(graph, trigger)
+        self.timeout: Final = self._shortest_timeout()
+        self.hasty: Final = self._shortest_above()
+        lasts = hold if trigger is None or trigger.for_ is None else trigger.for_ / SECOND
+        begins = None if trigger is None or trigger.at is None else trigger.at / SECOND
+        self.start: Final = _SETTLE if begins is None else begins
+        self.end: Final = self.start + lasts
+        self.lag: Final = max(self._patience(name) for name in graph.system.clients)
+        within = graph.system.objective.within / SECOND
+        self.last: Final = self.end + within + RUNNING + self.lag
+        self.dt: Final = self._step(lasts, effort)
+        self.clients: Final[dict[str, Client]] = {}
+        self.groups: Final[dict[str, Group]] = {}
+        self.sites: Final[list[Site]] = []
+        self.pools: Final[list[Pool]] = []  # callers before their callees
+        self._build()
+        self._strength = 0.0
+        self._well_again = False
+        self._made: Final[dict[str, list[float]]] = {site.name: [] for site in self.sites}
+        self._arrived: Final[dict[str, list[float]]] = {name: [] for name in self.groups}
+        self._waiting: Final[dict[str, list[float]]] = {name: [] for name in self.groups}
+        self._backlog: Final[list[float]] = []
+
+    def run(self) -> Course:
+        """Until all are well again, or until nothing more can be learned."""
+        self._until(math.ceil(self.last))
+        for _ in range(_LONGER_MAX):
+            more = self._worth_waiting()
+            if self._well_again or more is None:
+                break
+            self._until(len(self._backlog) + more)
+        return self._course()
+
+    def _until(self, second: int) -> None:
+        per_second = max(1, round(1 / self.dt))
+        look = math.ceil(self.end) + RUNNING
+        while len(self._backlog) < second and not self._well_again:
+            first = len(self._backlog) * per_second
+            for now in range(first, first + per_second):
+                self._set_trigger(now * self.dt)
+                self._one_step(now)
+            self._count()
+            done = len(self._backlog)
+            if self.trigger is not None and done >= look and (done - look) % _LOOK_EVERY == 0:
+                self._well_again = self._all_well()
+
+    def _worth_waiting(self) -> int | None:
+        """How many seconds more would settle what is nearly over; None if nothing is."""
+        if self.trigger is None:
+            return None
+        if all(self._well(client)[-1 - math.ceil(self.lag)] for client in self.clients.values()):
+            return RUNNING
+        drained = drained_after(self._drains())
+        if drained is None or drained > _LONGER:
+            return None
+        return math.ceil(drained + self.lag) + RUNNING
+
+    # One step.
+
+    def _one_step(self, now: int) -> None:
+        for pool in self.pools:
+            pool.remember()
+            pool.begin_step()
+        for client in self.clients.values():
+            client.remember()
+            client.arrive(now)
+        for site in self.sites:
+            site.tick(now)
+        for _ in range(_ROUNDS_MAX):
+            if not self._one_round(now) and not self._another_wave():
+                break
+        for pool in self.pools:
+            pool.end_step(now)
+        for site in self.sites:
+            site.end_step()
+
+    def _another_wave(self) -> bool:
+        """Whether any service can start more, now that it is known what came back. Asks all."""
+        return any([pool.goes_on() for pool in self.pools])  # noqa: C419 - each marks itself
+
+    def _one_round(self, now: int) -> bool:
+        """Down the calls, then up the answers; false when nothing moved."""
+        moved = False
+        for pool in self.pools:
+            if pool.dirty:
+                pool.visit(now)
+                moved = True
+        for pool in reversed(self.pools):
+            if pool.news and not pool.frozen:
+                pool.hear(now)
+                moved = True
+        for client in self.clients.values():
+            if client.news:
+                client.hear(now)
+                moved = True
+        return moved
+
+    # What is counted, by the second.
+
+    def _count(self) -> None:
+        for name in self._made:
+            self._made[name].append(0.0)
+        for site in self.sites:
+            self._made[site.name][-1] += site.made
+            site.made = 0.0
+        backlog = sum(site.orbit for site in self.sites)
+        for name, group in self.groups.items():
+            self._arrived[name].append(sum(pool.arrived for pool in group.pools))
+            self._waiting[name].append(sum(pool.waiting for pool in group.pools))
+            backlog += sum(pool.in_system for pool in group.pools)
+            for pool in group.pools:
+                pool.arrived = 0.0
+        self._backlog.append(backlog)
+
+    def _by_second(self, masses: list[float]) -> list[float]:
+        size = max(1, round(1 / self.dt))
+        return [math.fsum(masses[i : i + size]) for i in range(0, len(masses) - size + 1, size)]
+
+    def _all_well(self) -> bool:
+        """Whether every client has been served well for 30 s."""
+        return all(
+            recovered_at(self._well(client), math.ceil(self.end)) is not None
+            for client in self.clients.values()
+        )
+
+    def _drains(self) -> dict[str, Drain]:
+        drains = {
+            name: Drain(self._waiting[name], sum(pool.in_time() for pool in group.pools))
+            for name, group in self.groups.items()
+        }
+        return drains or {"": Drain([0.0] * len(self._backlog), 0.0)}
+
+    def _well(self, client: Client) -> list[bool]:
+        objective = self.graph.system.objective.goodput * (1 - 1e-6)
+        pairs = zip(self._by_second(client.good), self._by_second(client.offered), strict=True)
+        return [good >= objective * offered for good, offered in pairs]
+
+    def _course(self) -> Course:
+        offered = {name: self._by_second(c.offered) for name, c in self.clients.items()}
+        good = {name: self._by_second(c.good) for name, c in self.clients.items()}
+        by_client, after, finish = judge(
+            offered,
+            good,
+            self._drains(),
+            start=self.start,
+            end=self.end,
+            lag=self.lag,
+            objective=self.graph.system.objective.goodput,
+        )
+        return Course(
+            outcome=worst(list(by_client.values())),
+            by_client=by_client,
+            recovered_after=after,
+            finishes_after=finish,
+            start=self.start,
+            end=self.end,
+            lag=self.lag,
+            dt=self.dt,
+            coarse=self.dt > self.timeout / 10,
+            offered=offered,
+            good=good,
+            attempts=self._made,
+            arrived=self._arrived,
+            backlog=self._backlog,
+        )
+
+    # Assembling.
+
+    def _shortest_timeout(self) -> float:
+        """Of the calls that take part; a second if none of them has one."""
+        edges = [edge for edge in self.graph.view.edges if edge.callee in self.lively]
+        shortest = min((patience(edge.call) for edge in edges), default=math.inf) / SECOND
+        return shortest if shortest < math.inf else 1.0
+
+    def _shortest_above(self) -> dict[str, float]:
+        """The shortest timeout of all who wait for each service, near or far above it."""
+        shortest = dict.fromkeys(self.graph.services, math.inf)
+        for caller in (*self.graph.system.clients, *reversed(self.graph.callees_first)):
+            for edge in self.graph.view.waited_by(caller):
+                above = shortest.get(caller, math.inf)
+                here = min(above, patience(edge.call) / SECOND)
+                shortest[edge.callee] = min(shortest[edge.callee], here)
+        return shortest
+
+    def _patience(self, client: str) -> float:
+        calls = self.graph.system.clients[client].calls.values()
+        total = sum(patience(call) * math.ceil(call.per_request) for call in calls) / SECOND
+        return min(total, _PATIENCE_MAX)
+
+    def _step(self, lasts: float, effort: int) -> float:
+        """A whole part of a second."""
+        calls = 1 + sum(edge.callee in self.lively for edge in self.graph.view.edges)
+        wanted = min(self.timeout / _PER_TIMEOUT, lasts / _PER_TRIGGER, 1.0)
+        steps = max(_STEPS_MIN, effort / calls)
+        return 1 / max(1, math.ceil(1 / max(wanted, self.last / steps)))
+
+    def _build(self) -> None:
+        graph = self.graph
+        for name in graph.callees_first:
+            if name in self.lively:
+                self.groups[name] = self._group(name)
+        self.pools.extend(
+            pool for name in reversed(self.groups) for pool in self.groups[name].pools
+        )
+        for name, client in graph.system.clients.items():
+            limit = self._limit_of_patience(name)
+            self.clients[name] = Client(name, client, dt=self.dt, patience=limit)
+            self._add_calls(self.clients[name], name, hosts=1)
+        hurried = {edge.callee for edge in graph.view.edges if edge.call.propagate}
+        for pool in self.pools:
+            pool.told = pool.name in hurried
+        self._retime()
+
+    def _limit_of_patience(self, client: str) -> int:
+        calls = self.graph.system.clients[client].calls.values()
+        total = sum(patience(call) * math.ceil(call.per_request) for call in calls) / SECOND
+        return NEVER if total == math.inf else max(1, round(total / self.dt))
+
+    def _group(self, name: str) -> Group:
+        """The pools of one service: two where a trigger hits only some of its replicas."""
+        service = self.graph.services[name]
+        trigger = self.trigger
+        sizes = [service.replicas]
+        if trigger is not None and trigger.service == name and trigger.replicas is not None:
+            hit = min(trigger.replicas, service.replicas)
+            if service.balance != "shared_queue" and hit < service.replicas:
+                sizes = [hit, service.replicas - hit]
+        hasty = self.hasty[name]
+        pools = [Pool(name, service, replicas=n, dt=self.dt, hasty=hasty) for n in sizes]
+        for pool in pools:
+            pool.set_rate(service.rate_limit, pool.replicas / service.replicas)
+            self._add_calls(pool, name, hosts=pool.replicas)
+        return Group(pools, least_loaded=service.balance == "least_loaded")
+
+    def _add_calls(self, caller: Caller, name: str, *, hosts: int) -> None:
+        for edge in self.graph.view.out_of[name]:
+            if edge.callee in self.groups:
+                answer = self.graph.view.answers[edge.callee] / SECOND
+                target = self.groups[edge.callee]
+                site = Site(edge.name, edge.call, target, hosts=hosts, dt=self.dt, answer=answer)
+                self.sites.append(site)
+                caller.add(site, max(edge.call.per_request, self._per_request(edge)))
+
+    def _per_request(self, edge: Edge) -> float:
+        trigger = self.trigger
+        if trigger is None or trigger.call != edge.name or trigger.per_request is None:
+            return 0.0
+        return trigger.per_request
+
+    def _retime(self) -> None:
+        """How long each service takes now, callees first: who waits for a call waits for that."""
+        for pool in reversed(self.pools):
+            pool.below = self._below(pool)
+            pool.retime()
+
+    def _below(self, pool: Pool) -> float:
+        each = []
+        for edge in self.graph.view.waited_by(pool.name):
+            group = self.groups.get(edge.callee)
+            time = average(edge.call.network) / SECOND
+            if group is None:
+                time += self.graph.view.answers[edge.callee] / SECOND
+            else:
+                time += sum(p.within_step() * share for p, share in group.shares)
+            each.append(edge.call.per_request * time)
+        return max(each, default=0.0) if pool.parallel else math.fsum(each)
+
+    # The trigger.
+
+    def _set_trigger(self, time: float) -> None:
+        trigger = self.trigger
+        if trigger is None:
+            return
+        strength = self._strength_at(time)
+        if strength != self._strength:
+            self._strength = strength
+            self._apply(trigger, strength)
+
+    def _strength_at(self, time: float) -> float:
+        """Up over the ramp from the start, down over the ramp from the end."""
+        assert self.trigger is not None
+        ramp = (self.trigger.ramp or 0) / SECOND
+        at = time + self.dt / 2
+        if at < self.start:
+            return 0.0
+        up = min(1.0, (at - self.start) / ramp) if ramp else 1.0
+        down = min(1.0, (at - self.end) / ramp) if ramp else 1.0
+        return up if at < self.end else 1.0 - down
+
+    def _apply(self, trigger: Trigger, strength: float) -> None:
+        def part(value: float | None) -> float:
+            return 1.0 if value is None else 1 + (value - 1) * strength
+
+        if trigger.client is not None:
+            self.clients[trigger.client].set_load(part(trigger.load))
+        elif trigger.call is not None:
+            self._apply_to_call(trigger, strength)
+        elif trigger.service in self.groups:
+            group, service = self.groups[trigger.service], self.graph.services[trigger.service]
+            pool = group.pools[0]  # the one that is hit
+            pool.slowdown = part(trigger.slowdown)
+            pool.capacity = part(trigger.capacity)
+            pool.errors = 1 - (1 - service.errors) * (1 - (trigger.errors or 0.0) * strength)
+            pool.set_latency((trigger.latency or 0) * strength)
+            pool.freeze(frozen=trigger.freeze and strength > 0)
+            if trigger.rate_limit is not None:
+                limit = trigger.rate_limit if strength > 0 else service.rate_limit
+                for each in group.pools:
+                    each.set_rate(limit, each.replicas / service.replicas)
+        self._retime()
+
+    def _apply_to_call(self, trigger: Trigger, strength: float) -> None:
+        callers: list[Caller] = [*self.clients.values(), *self.pools]
+        for site in self.sites:
+            if site.name != trigger.call:
+                continue
+            site.set_latency((trigger.latency or 0) * strength)
+            if trigger.rate_limit is not None:
+                limit = trigger.rate_limit if strength > 0 else site.call.rate_limit
+                site.bucket = None if limit is None else Bucket(limit, self.dt)
+            if trigger.per_request is not None:
+                made = trigger.per_request if strength > 0 else site.call.per_request
+                for caller in callers:
+                    caller.set_calls(site, made)
+
+
+def _lively(graph: Graph, trigger: Trigger | None) -> set[str]:
+    """The services that can be in trouble, or lead to one that can.
+
+    All others carry the worst load of all retries, surge included, with room to spare, refuse
+    nothing, and answer fast against every timeout.
+    """
+    surge = 1.0
+    hit = set[str]()
+    if trigger is not None:
+        surge = max(1.0, trigger.load or 1.0)
+        for edge in graph.view.edges:
+            if edge.name == trigger.call:
+                hit.add(edge.callee)
+                if trigger.per_request and edge.call.per_request:
+                    surge *= max(1.0, trigger.per_request / edge.call.per_request)
+        if trigger.service is not None:
+            hit.add(trigger.service)
+    fast = min((patience(edge.call) for edge in graph.view.edges), default=math.inf) / 10
+    lively: set[str] = set()
+    for name in graph.callees_first:
+        service, capacity = graph.services[name], graph.capacity(name)
+        full = capacity is not None and graph.worst[name] * surge > _HEALTHY * capacity
+        refuses = service.rate_limit is not None or service.limit is not None
+        slow = graph.view.answers[name] > fast
+        below = any(edge.callee in lively for edge in graph.view.out_of[name])
+        if name in hit or full or refuses or slow or below or service.errors > 0:
+            lively.add(name)
+    return lively
