@@ -15,20 +15,33 @@ import msgspec
 from tidegate._version import __version__
 from tidegate.analysis import summary
 from tidegate.analysis.assumed import assumed_triggers
-from tidegate.analysis.cures import MAX_CURES, Candidate, candidates, with_call
+from tidegate.analysis.cures import (
+    MAX_CURES,
+    Candidate,
+    both,
+    candidates,
+    fences,
+    with_call,
+)
 from tidegate.analysis.graph import Graph
 from tidegate.analysis.loop import binding_service, sustaining_loop
 from tidegate.analysis.outcome import SEVERITY
-from tidegate.analysis.results import action_result, common_outcome, goodput, trigger_result
+from tidegate.analysis.rating import Case, Rating, is_bad, rate
+from tidegate.analysis.results import (
+    action_result,
+    common_outcome,
+    rated_cure,
+    simulated_cure,
+    trigger_result,
+)
 from tidegate.analysis.runs import Run, Runner, Spec
 from tidegate.analysis.scale import choose_scale
-from tidegate.analysis.statistics import measure, settled
+from tidegate.analysis.statistics import settled
 from tidegate.analysis.uncertainty import effects, holding
 from tidegate.findings import (
     CheckReport,
     Cure,
     Measure,
-    Outcome,
     TriggerResult,
     UnknownEffect,
 )
@@ -45,11 +58,11 @@ RUNS_MAX: Final = 12
 _BATCH: Final = 4  # four of four is settled at 95 % (Wilson's lower end is 0.51)
 _WITHOUT: Final = 2  # runs without the amplifier: a mean, no verdict
 _TRIES: Final = 2  # runs of each choice of actions: one for each core of a small machine
-_CONFIRM: Final = 2  # runs that confirm a cure, beside the four that it is compared with
+_CONFIRM: Final = 2  # runs that confirm a cure, beside the fluid that found it
 _CONFIRMED: Final = 3  # cures that are confirmed
 _ATTEMPTS_A_RUN: Final = 400_000  # above it a smaller copy is simulated
 _AROUND: Final = 150  # seconds before and after a trigger that are simulated as well
-_DRAWS: Final = 24  # of the open numbers: shares are known to within a fifth (Wilson, 95 %)
+_DRAWS: Final = 48  # of the open numbers: shares are known to within a seventh (Wilson, 95 %)
 _REST: Final = 300 * SECOND  # so long the system is left alone, to see whether it falls by itself
 
 
@@ -84,6 +97,7 @@ class Check:
         self.cures: Final[list[Cure]] = []
         self.unknowns: list[UnknownEffect] = []
         self.holds_in: Measure | None = None
+        self.disagreements: Final[list[str]] = []
         self.interrupted = False
         self.runner: Final = runner
         self._named: Final = self._with_triggers()
@@ -169,7 +183,7 @@ class Check:
                 divisor=self.divisor(name),
                 runs=runs,
                 without=without or runs,
-                fluid=None,
+                fluid=rate(Case(self._named, name)).outcome,
             )
         )
 
@@ -192,58 +206,75 @@ class Check:
             self.triggers[index] = msgspec.structs.replace(result, actions=tried)
 
     def _try_cures(self) -> None:
-        bad = [t for t in self.triggers if SEVERITY[t.outcome] >= SEVERITY["slow to drain"]]
+        """Rate every cure of the worst trigger by the fluid, and simulate the best."""
+        bad = [t for t in self.triggers if is_bad(t.outcome)]
         bad = bad or [t for t in self.triggers if not t.objective_met]
         if not bad or self.loop is None or self.binding is None:
             return
         worst = max(bad, key=lambda t: (SEVERITY[t.outcome], t.harm.value)).trigger
         made = candidates(self._named, self.loop, self.binding)
         self.skipped.extend(f"{c.name}: beyond {MAX_CURES} cures" for c in made[MAX_CURES:])
-        rated = self._rate(worst, made[:MAX_CURES])
-        for rank, (candidate, run) in enumerate(rated):
-            runs = [run]
+        pairs = self._rated(worst, made[:MAX_CURES])
+        pairs = sorted([*self._with_a_fence(worst, pairs), *pairs], key=_promise)
+        for rank, (candidate, rating) in enumerate(pairs):
             if rank < _CONFIRMED:
-                specs = self._specs(candidate.system, worst, _CONFIRM)
-                runs += self.runner.map(specs, candidate.name)
-            self.cures.append(_cure(candidate, worst, runs, confirmed=rank < _CONFIRMED))
+                self._confirm(worst, candidate, rating)
+            else:
+                self.cures.append(rated_cure(candidate, worst, rating))
+        self.cures.sort(key=lambda cure: (not cure.cures, not cure.confirmed))
+
+    def _rated(self, trigger: str, made: Sequence[Candidate]) -> list[tuple[Candidate, Rating]]:
+        """Each with what the fluid says of it, the most promising first."""
+        ratings = self.runner.each(rate, [Case(c.system, trigger) for c in made], "rating cures")
+        return sorted(zip(made, ratings, strict=True), key=_promise)
+
+    def _with_a_fence(
+        self, trigger: str, pairs: Sequence[tuple[Candidate, Rating]]
+    ) -> list[tuple[Candidate, Rating]]:
+        """Where somebody falls that need not: the best cure of the loop with the best fence."""
+        falling = {fall.client for t in self.triggers for fall in t.falls}
+        loop_cures = [candidate for candidate, _ in pairs if not candidate.fences]
+        if not falling or not loop_cures or self.binding is None:
+            return []
+        made = [both(loop_cures[0], fence) for fence in fences(loop_cures[0].system, self.binding)]
+        rated = self._rated(trigger, [candidate for candidate in made if candidate.fences])
+        return rated[:1]
+
+    def _confirm(self, trigger: str, candidate: Candidate, rating: Rating) -> None:
+        specs = self._specs(candidate.system, trigger, _CONFIRM)
+        cure = simulated_cure(candidate, trigger, self.runner.map(specs, candidate.name))
+        self.cures.append(cure)
+        if cure.cures == is_bad(rating.outcome):
+            self.disagreements.append(
+                f"{candidate.name}: {rating.outcome} in the fluid,"
+                f" {cure.by_trigger[trigger]} in the simulation"
+            )
 
     def _vary_unknowns(self) -> None:
-        """Run the worst trigger once for each draw of what the file leaves open."""
+        """Put each draw of what the file leaves open to the fluid, under the worst trigger."""
         if self.draft is None or not self.draft.unknowns or not self.triggers:
             return
         worst = max(self.triggers, key=lambda t: (SEVERITY[t.outcome], t.harm.value))
         draws = sample(self.draft.unknowns, _DRAWS, self.seed)
-        specs = []
-        for draw in draws:
-            system = msgspec.structs.replace(
-                protected(self.draft.system(draw)), triggers=self._named.triggers
+        cases = [
+            Case(
+                msgspec.structs.replace(
+                    protected(self.draft.system(draw)), triggers=self._named.triggers
+                ),
+                worst.trigger,
             )
-            length = self._named.triggers[worst.trigger].for_ or _REST
-            spec = Spec(
-                system=system,
-                trigger=worst.trigger,
-                seed=self.seed,
-                watch_drain=False,
-                divisor=_divisor(system, Graph(system), length),
-            )
-            specs.append(spec)
-        runs = self.runner.map(specs, "unknowns")
-        bad = [SEVERITY[run.outcome] >= SEVERITY["slow to drain"] for run in runs]
-        is_bad = SEVERITY[worst.outcome] >= SEVERITY["slow to drain"]
-        self.holds_in = holding(bad, is_bad)
+            for draw in draws
+        ]
+        bad = [is_bad(found.outcome) for found in self.runner.each(rate, cases, "unknowns")]
+        self.holds_in = holding(bad, is_bad(worst.outcome))
         self.unknowns = effects(self.draft.unknowns, draws, bad)
 
-    def _rate(self, trigger: str, made: Sequence[Candidate]) -> list[tuple[Candidate, Run]]:
-        """One run of each, the best first."""
-        specs = [
-            msgspec.structs.replace(
-                self._specs(candidate.system, trigger, 1)[0], seed=self.seed, watch_drain=False
-            )
-            for candidate in made
-        ]
-        runs = self.runner.map(specs, "cures")
-        pairs = list(zip(made, runs, strict=True))
-        return sorted(pairs, key=lambda pair: (SEVERITY[pair[1].outcome], -_during(pair[1])))
+
+def _promise(pair: tuple[Candidate, Rating]) -> tuple[int, float]:
+    """What sorts first is worth a simulation; of equals the gentler, which is made first."""
+    _, rating = pair
+    served = sum(rating.clients.values()) / len(rating.clients)
+    return SEVERITY[rating.outcome], -round(served, 2)
 
 
 def _divisor(system: System, graph: Graph, length: Duration) -> int:
@@ -265,29 +296,3 @@ def _choices(names: list[str]) -> tuple[tuple[str, ...], ...]:
     chosen: list[tuple[str, ...]] = [(name,) for name in names]
     chosen += combinations(names, 2)
     return tuple(chosen) if len(names) < 3 else (*chosen, tuple(names))
-
-
-def _during(run: Run) -> float:
-    return min(goodput(client, run.start, run.end) for client in run.clients.values())
-
-
-def _cure(candidate: Candidate, trigger: str, runs: list[Run], *, confirmed: bool) -> Cure:
-    outcome: Outcome = common_outcome(runs)
-    back = [
-        max(after for after in run.recovered_after.values() if after is not None)
-        for run in runs
-        if all(after is not None for after in run.recovered_after.values())
-    ]
-    during = measure((_during(run) for run in runs), "share")
-    return Cure(
-        cure=candidate.name,
-        yaml=candidate.yaml,
-        where=candidate.where,
-        by_trigger={trigger: outcome},
-        cures=SEVERITY[outcome] <= SEVERITY["recovers"],
-        goodput_during=during,
-        recovered_after=measure(back, "s") if back else None,
-        cost=candidate.cost,
-        confirmed=confirmed,
-        says=f"{candidate.name}: {outcome}",
-    )

@@ -16,26 +16,45 @@ from tidegate.settings.policies import Backoff, Breaker, Budget, Limit, Queue
 from tidegate.settings.system import Call, Client, Service, System
 from tidegate.units import SECOND, format_duration
 
-__all__ = ["MAX_CURES", "Candidate", "candidates", "with_call"]
+__all__ = ["MAX_CURES", "Candidate", "both", "candidates", "fences", "with_call"]
 
 MAX_CURES: Final = 12
 """More would not be read; which ones were left out is said."""
 
 
 class Candidate(NamedTuple):
-    """One change: its name, where it goes, the YAML that makes it, its cost, the changed system."""
+    """One change: its name, where it goes, the YAML that makes it, its cost, the changed system.
+
+    `fences` the callers in: it keeps a failure from spreading rather than from lasting.
+    """
 
     name: str
     where: str
     yaml: str
     cost: str
     system: System
+    fences: bool = False
 
 
 def candidates(system: System, loop: Loop, service: str) -> list[Candidate]:
     """The changes worth trying against `loop`, which keeps `service` down; the gentlest first."""
-    made = [*_on_calls(system, loop), *_at_the_edge(system, service), *_at_service(system, service)]
+    made = [*_on_calls(system, loop), *fences(system, service), *_at_service(system, service)]
     return [candidate for candidate in made if candidate.system != system]
+
+
+def both(first: Candidate, second: Candidate) -> Candidate:
+    """`first`, made on top of what `second` has made: one keeps it short, the other keeps it local.
+
+    `second` must have been made from the system of `first`.
+    """
+    return Candidate(
+        f"{second.name}, and {first.name}",
+        f"{second.where}; {first.where}",
+        f"{second.yaml}; {first.yaml}",
+        f"{second.cost}; {first.cost}",
+        second.system,
+        second.fences,
+    )
 
 
 def with_call(system: System, name: str, **changes: object) -> System:
@@ -125,8 +144,11 @@ def _outermost(loop: Loop, retrying: list[str]) -> str:
     return next((hop.call for hop in loop.hops if hop.call in retrying), retrying[0])
 
 
-def _at_the_edge(system: System, service: str) -> Iterator[Candidate]:
-    """Changes to calls of services (not of clients) on any way to the one that is down."""
+def fences(system: System, service: str) -> Iterator[Candidate]:
+    """Changes that keep the callers of `service` up while it is down.
+
+    To calls of services (not of clients) on any way to it.
+    """
     on_the_way = _leading_to(system, service)
     inner = [
         (caller, name, call)
@@ -145,6 +167,7 @@ def _at_the_edge(system: System, service: str) -> Iterator[Candidate]:
             f"optional: true, timeout: {format_duration(timeout)}, attempts: 1",
             f"{share} may be answered without it, a second late",
             with_call(system, name, optional=True, timeout=timeout, attempts=1),
+            fences=True,
         )
         yield Candidate(
             f"{name} optional behind a breaker",
@@ -152,6 +175,7 @@ def _at_the_edge(system: System, service: str) -> Iterator[Candidate]:
             "optional: true, breaker: 50%",
             f"{share} may be answered without it",
             with_call(system, name, optional=True, breaker=Breaker()),
+            fences=True,
         )
         workers = system.services[caller].workers
         if workers is not None and call.limit is None:
@@ -162,6 +186,7 @@ def _at_the_edge(system: System, service: str) -> Iterator[Candidate]:
                 f"limit: {share_of}, optional: true",
                 f"at most {share_of} of {workers} workers wait for it; the rest goes without",
                 with_call(system, name, limit=Limit(max=share_of), optional=True),
+                fences=True,
             )
     last = [
         name

@@ -9,13 +9,16 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from tidegate.analysis.assumed import in_words
+from tidegate.analysis.cures import Candidate
 from tidegate.analysis.graph import Graph
 from tidegate.analysis.outcome import SEVERITY
+from tidegate.analysis.rating import Rating, is_bad
 from tidegate.analysis.runs import ClientRun, Run
 from tidegate.analysis.statistics import confidence, measure
 from tidegate.findings import (
     ActionResult,
     ClientGoodput,
+    Cure,
     Fall,
     Measure,
     Outcome,
@@ -25,7 +28,14 @@ from tidegate.findings import (
 from tidegate.settings.system import System, Trigger
 from tidegate.units import SECOND
 
-__all__ = ["action_result", "common_outcome", "goodput", "trigger_result"]
+__all__ = [
+    "action_result",
+    "common_outcome",
+    "goodput",
+    "rated_cure",
+    "simulated_cure",
+    "trigger_result",
+]
 
 _Share = Callable[[ClientRun, int, int], float]
 _Window = Callable[[Run], tuple[int, int]]
@@ -108,6 +118,46 @@ def action_result(names: Sequence[str], runs: Sequence[Run]) -> ActionResult:
         goodput=good,
         recovered_after=measure(back, "s") if back else None,
         says=f"{' + '.join(names)}: {outcome} ({alone})",
+    )
+
+
+def simulated_cure(candidate: Candidate, trigger: str, runs: Sequence[Run]) -> Cure:
+    """A cure as several runs showed it."""
+    outcome = common_outcome(runs)
+    back = [after for run in runs if (after := _recovery(run)) is not None]
+    during = (
+        min(goodput(client, run.start, run.end) for client in run.clients.values()) for run in runs
+    )
+    recovered = measure(back, "s") if back else None
+    return _cure(candidate, trigger, outcome, measure(during, "share"), recovered, confirmed=True)
+
+
+def rated_cure(candidate: Candidate, trigger: str, rating: Rating) -> Cure:
+    """A cure as the fluid sees it."""
+    during, recovered = rating.during_measure(), rating.recovery_measure()
+    return _cure(candidate, trigger, rating.outcome, during, recovered, confirmed=False)
+
+
+def _cure(
+    candidate: Candidate,
+    trigger: str,
+    outcome: Outcome,
+    during: Measure,
+    recovered: Measure | None,
+    *,
+    confirmed: bool,
+) -> Cure:
+    return Cure(
+        cure=candidate.name,
+        yaml=candidate.yaml,
+        where=candidate.where,
+        by_trigger={trigger: outcome},
+        cures=not is_bad(outcome),
+        goodput_during=during,
+        recovered_after=recovered,
+        cost=candidate.cost,
+        confirmed=confirmed,
+        says=f"{candidate.name}: {outcome}",
     )
 
 

@@ -27,6 +27,7 @@ from tidegate.units import SECOND, Duration, Instant
 
 __all__ = ["ClientRun", "Run", "Runner", "ServiceRun", "Spec", "execute", "execute_choices"]
 
+_Asked = TypeVar("_Asked")
 _Answer = TypeVar("_Answer")
 
 PATIENCE_MAX: Final = 60 * SECOND
@@ -280,16 +281,17 @@ class Runner:
 
     def map(self, specs: Sequence[Spec], what: str) -> list[Run]:
         """Execute all and return them in the order of `specs`."""
-        return self._counted(self._spread(execute, specs, what))
+        return self._counted(self.each(execute, specs, what))
 
     def choices(self, specs: Sequence[Spec], what: str) -> list[list[Run]]:
         """As `map`, with one run for each of a spec's choices."""
-        answers = self._spread(execute_choices, specs, what)
+        answers = self.each(execute_choices, specs, what)
         return [self._counted(runs) for runs in answers]
 
-    def _spread(
-        self, call: Callable[[Spec], _Answer], specs: Sequence[Spec], what: str
+    def each(
+        self, call: Callable[[_Asked], _Answer], specs: Sequence[_Asked], what: str
     ) -> list[_Answer]:
+        """`call` of each, in order; it and its arguments travel to other processes."""
         self._tell(what, 0, len(specs))
         if self.workers == 1 or len(specs) == 1:
             answers = []

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from tidegate.analysis.audit import audit
 from tidegate.analysis.journeys import dependencies
 from tidegate.analysis.outcome import SEVERITY
+from tidegate.analysis.rating import is_bad
 from tidegate.analysis.results import goodput
 from tidegate.analysis.theory import Station, hysteresis
 from tidegate.findings import CheckReport, Hysteresis, TriggerResult, Verdict
@@ -51,7 +52,7 @@ def report(check: "Check", *, version: str) -> CheckReport:
         unknowns=check.unknowns,
         holds_in=check.holds_in,
         assumptions=_assumptions(check),
-        disagreements=[],
+        disagreements=_disagreements(check),
         seeds=_seeds(check),
         repeat=check.repeat,
         cpu_seconds=check.runner.cpu_seconds,
@@ -141,6 +142,16 @@ def _assumptions(check: "Check") -> list[str]:
         shown = ", ".join(f"{start:g} s" for start in starts)
         said.append(f"triggers begin at {shown}, once the system has settled")
     return said
+
+
+def _disagreements(check: "Check") -> list[str]:
+    """Where the fluid, which has no luck, and the simulation end differently."""
+    said = [
+        f"{t.trigger}: {t.fluid} in the fluid, {t.outcome} in the simulation"
+        for t in check.triggers
+        if t.fluid is not None and is_bad(t.fluid) != is_bad(t.outcome)
+    ]
+    return said + check.disagreements
 
 
 def _seeds(check: "Check") -> list[int]:
