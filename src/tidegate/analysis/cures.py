@@ -237,12 +237,15 @@ def _at_service(system: System, service: str) -> Iterator[Candidate]:
                 "bursts of more than half a timeout's work are refused",
                 _with_queue(system, service, Queue(limit=places, full="refuse")),
             )
+        told = _with_queue(system, service, msgspec.structs.replace(record.queue, late=True))
+        for name in _into(system, service):
+            told = with_call(told, name, propagate=True)
         yield Candidate(
             f"{service} drops what can no longer finish in time",
-            service,
-            "queue: {late: true}",
-            "in health nothing is late, so nothing is dropped",
-            _with_queue(system, service, msgspec.structs.replace(record.queue, late=True)),
+            f"{service}, {', '.join(_into(system, service))}",
+            "queue: {late: true}; propagate: true",
+            "callers must say how long they still wait; in health nothing is late",
+            told,
         )
         yield Candidate(
             f"newest first at {service} when it is behind",
@@ -261,6 +264,15 @@ def _at_service(system: System, service: str) -> Iterator[Candidate]:
             "work that nobody waits for is not begun",
             _with_service(system, service, abandoned="skip"),
         )
+
+
+def _into(system: System, service: str) -> list[str]:
+    return [
+        name
+        for _, _, calls in system.callers()
+        for name, call in calls.items()
+        if system.target_of(name, call) == service
+    ]
 
 
 def _with_queue(system: System, service: str, queue: Queue) -> System:
