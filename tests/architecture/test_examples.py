@@ -28,7 +28,7 @@ def unmarked(text: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", sorted(EXAMPLES.rglob("*.yaml")), ids=lambda file: file.stem)
 def test_every_example_loads(file: Path) -> None:
     assert load(file).system().services
 
