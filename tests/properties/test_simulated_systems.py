@@ -1,5 +1,6 @@
 """Whatever is described, and whatever happens to it, nothing is lost and nothing counted twice."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from random_systems import systems
@@ -9,7 +10,8 @@ from tidegate.sim.invariants import check
 from tidegate.sim.world import World
 from tidegate.units import SECOND
 
-BUSY = 5 * SECOND  # how long the clients send
+pytestmark = pytest.mark.slow  # a hundred systems of some thousand attempts each
+
 DRAINED = 3600 * SECOND  # by then everything must have come to an end
 
 

@@ -77,7 +77,9 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
         "rate_limit": M("most requests admitted per second, for all replicas", "600/s"),
         "limit": M("most requests admitted at a time, in each replica", "50"),
         "refusal_cost": M(
-            "share of `time` that a refusal takes from the same workers, before queued work", "5%"
+            "share of `time` that a refusal takes from the same workers, before queued work; with no"
+            " worker or waiting place for it, nothing is said and the caller's timer runs",
+            "5%",
         ),
         "abandoned": M(
             "a request whose caller has left: finish (served in full, its own calls too), skip"
@@ -131,7 +133,7 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
         "breaker": M("share of failures at which calls stop", "50%"),
         "limit": M("most calls in flight at a time, from one caller replica", "50"),
         "rate_limit": M("most calls per second, from one caller replica", "100/s"),
-        "network": M("time on the wire, there and back", "2ms", "no time"),
+        "network": M("time on the wire, each way", "2ms", "no time"),
         "idempotent": M("false: an attempt that may have arrived is never repeated", "false"),
         "protect": M(
             "default: adds two attempts with backoff and a 10 % budget, a breaker and a timeout of"

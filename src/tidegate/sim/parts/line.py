@@ -1,7 +1,7 @@
 """Who stands before the workers, who is served next, and who is not worth serving any more?
 
 Each replica has a line of its own, unless the service has one for all of them. Saying no may cost
-work as well: such refusals stand apart, and go before what is to be served.
+work as well: such refusals take places too, and go before what is to be served.
 """
 
 from collections import deque
@@ -63,8 +63,8 @@ class Line:
         return len(self.items) - self.gone
 
     def full(self) -> bool:
-        """Whether all places are taken."""
-        return self.places is not None and self.waiting >= self.places
+        """Whether all places are taken, by requests or by refusals."""
+        return self.places is not None and self.waiting + len(self.refusals) >= self.places
 
     def next(self) -> Attempt | None:
         """Take out the one whose turn it is; None if there is nobody."""

@@ -376,18 +376,24 @@ class Replica:
                     replica.restart(now, restart.down)
 
     def _refuse(self, now: Instant, attempt: Attempt) -> None:
-        """Say no: at once, or by a worker for a share of the usual time, before queued work."""
-        self.tally.refusals.count += 1
+        """Say no: at once, or by a worker for a share of the usual time, before queued work.
+
+        That takes a worker or a place to wait for one; without either nothing is said.
+        """
         attempt.work = OVER
-        if self._log is not None:
-            self._log.line(now, self.pool.name, "refused", attempt.site.name)
         if not self._settings.refusal_cost or self.workers_full == INFINITE:
             attempt.site.reply(now, attempt, OVERLOADED)
         elif self.busy < self.workers:
             self.busy += 1
             self._start_refusal(now, attempt)
-        else:
+        elif not self.line.full():
             self.line.refusals.append(attempt)
+        else:
+            self.tally.dropped += 1
+            return
+        self.tally.refusals.count += 1
+        if self._log is not None:
+            self._log.line(now, self.pool.name, "refused", attempt.site.name)
 
     def _start_refusal(self, now: Instant, attempt: Attempt) -> None:
         self.refusing += 1
