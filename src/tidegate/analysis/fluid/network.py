@@ -45,6 +45,8 @@ _HEALTHY: Final = 0.95  # of the capacity: up to there the worst load is no trou
 _LOOK_EVERY: Final = 5  # seconds
 _LONGER: Final = 120.0  # seconds for which a queue that drains is followed beyond the objective
 _LONGER_MAX: Final = 3
+_COARSER: Final = (1, 2, 4)  # steps so many times longer, should a run turn out too dear
+_PARTS_MAX: Final = 2_500_000  # handled: two or three seconds
 _ROUNDS_MAX: Final = 64  # of calls one after another within a step; the rest waits for the next
 
 
@@ -56,7 +58,12 @@ def simulate_graph(
     A trigger without an end holds for `hold` seconds and is then taken away; without a trigger,
     the system is left alone for as long. `effort` bounds steps times calls.
     """
-    return Network(Graph(system), trigger, effort=effort, hold=hold).run()
+    graph = Graph(system)
+    for coarser in _COARSER:
+        network = Network(graph, trigger, effort=effort, hold=hold, coarser=coarser)
+        if network.run(bounded=coarser < _COARSER[-1]):
+            break
+    return network.course()
 
 
 @final
@@ -64,7 +71,13 @@ class Network:
     """One run: the parts, the clock, and what is counted."""
 
     def __init__(
-        self, graph: Graph, trigger: Trigger | None, *, effort: int = _EFFORT, hold: float = _HOLD
+        self,
+        graph: Graph,
+        trigger: Trigger | None,
+        *,
+        effort: int = _EFFORT,
+        hold: float = _HOLD,
+        coarser: int = 1,
     ) -> None:
         self.graph: Final = graph
         self.trigger: Final = trigger
@@ -78,33 +91,37 @@ class Network:
         self.lag: Final = max(self._patience(name) for name in graph.system.clients)
         within = graph.system.objective.within / SECOND
         self.last: Final = self.end + within + RUNNING + self.lag
-        self.dt: Final = self._step(lasts, effort)
+        self.dt: Final = self._step(lasts, effort, coarser)
         self.clients: Final[dict[str, Client]] = {}
         self.groups: Final[dict[str, Group]] = {}
         self.sites: Final[list[Site]] = []
         self.pools: Final[list[Pool]] = []  # callers before their callees
         self._build()
         self._strength = 0.0
-        self._well_again = False
+        self._over = False
+        self._bounded = False
         self._made: Final[dict[str, list[float]]] = {site.name: [] for site in self.sites}
         self._arrived: Final[dict[str, list[float]]] = {name: [] for name in self.groups}
         self._waiting: Final[dict[str, list[float]]] = {name: [] for name in self.groups}
         self._backlog: Final[list[float]] = []
 
-    def run(self) -> Course:
-        """Until all are well again, or until nothing more can be learned."""
+    def run(self, *, bounded: bool = False) -> bool:
+        """Until all are well again, or until nothing more can be learned.
+
+        False if it was `bounded` and became too dear on the way.
+        """
+        self._bounded = bounded
         self._until(math.ceil(self.last))
         for _ in range(_LONGER_MAX):
-            more = self._worth_waiting()
-            if self._well_again or more is None:
-                break
-            self._until(len(self._backlog) + more)
-        return self._course()
+            more = None if self._over else self._worth_waiting()
+            if more is not None:
+                self._until(len(self._backlog) + more)
+        return not self._too_dear()
 
     def _until(self, second: int) -> None:
         per_second = max(1, round(1 / self.dt))
         look = math.ceil(self.end) + RUNNING
-        while len(self._backlog) < second and not self._well_again:
+        while len(self._backlog) < second and not self._over:
             first = len(self._backlog) * per_second
             for now in range(first, first + per_second):
                 self._set_trigger(now * self.dt)
@@ -112,7 +129,12 @@ class Network:
             self._count()
             done = len(self._backlog)
             if self.trigger is not None and done >= look and (done - look) % _LOOK_EVERY == 0:
-                self._well_again = self._all_well()
+                self._over = self._all_well()
+            self._over |= self._too_dear()
+
+    def _too_dear(self) -> bool:
+        callers: list[Caller] = [*self.pools, *self.clients.values()]
+        return self._bounded and sum(caller.effort for caller in callers) > _PARTS_MAX
 
     def _worth_waiting(self) -> int | None:
         """How many seconds more would settle what is nearly over; None if nothing is."""
@@ -195,7 +217,7 @@ class Network:
 
     def _drains(self) -> dict[str, Drain]:
         drains = {
-            name: Drain(self._waiting[name], sum(pool.in_time() for pool in group.pools))
+            name: Drain(self._waiting[name], sum(pool.answered_in_time() for pool in group.pools))
             for name, group in self.groups.items()
         }
         return drains or {"": Drain([0.0] * len(self._backlog), 0.0)}
@@ -205,7 +227,8 @@ class Network:
         pairs = zip(self._by_second(client.good), self._by_second(client.offered), strict=True)
         return [good >= objective * offered for good, offered in pairs]
 
-    def _course(self) -> Course:
+    def course(self) -> Course:
+        """What the run showed, and the verdict on it."""
         offered = {name: self._by_second(c.offered) for name, c in self.clients.items()}
         good = {name: self._by_second(c.good) for name, c in self.clients.items()}
         by_client, after, finish = judge(
@@ -257,12 +280,13 @@ class Network:
         total = sum(patience(call) * math.ceil(call.per_request) for call in calls) / SECOND
         return min(total, _PATIENCE_MAX)
 
-    def _step(self, lasts: float, effort: int) -> float:
+    def _step(self, lasts: float, effort: int, coarser: int) -> float:
         """A whole part of a second."""
         calls = 1 + sum(edge.callee in self.lively for edge in self.graph.view.edges)
         wanted = min(self.timeout / _PER_TIMEOUT, lasts / _PER_TRIGGER, 1.0)
         steps = max(_STEPS_MIN, effort / calls)
-        return 1 / max(1, math.ceil(1 / max(wanted, self.last / steps)))
+        wanted = min(1.0, coarser * max(wanted, self.last / steps))
+        return 1 / math.ceil(1 / wanted)
 
     def _build(self) -> None:
         graph = self.graph

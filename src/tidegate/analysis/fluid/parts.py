@@ -34,8 +34,8 @@ __all__ = [
 
 NEVER: Final = 1 << 60
 LEAST: Final = 1e-9  # requests; less is rounding and not worth a packet
-_CRUMB: Final = 0.02  # of a batch: less than that waits for more of it,
-_CRUMB_WAITS: Final = 5  # but no longer than so many steps
+_CRUMB: Final = 0.1  # of a batch: less than that waits for more of it,
+_CRUMB_WAITS: Final = 4  # but no longer than so many steps
 _MERGED_FROM: Final = 6  # parts: fewer are not worth the look
 _SLOTS_MAX: Final = 16  # calls of one name that are followed one by one
 _BLURRED_MAX: Final = 4  # attempts: with more, two waits for each would be too many packets
@@ -142,13 +142,14 @@ class Slot:
 class Caller:
     """Whoever makes calls, in their order or together, and hears of their end."""
 
-    __slots__ = ("done", "failed", "later", "news", "parallel", "slots", "told")
+    __slots__ = ("done", "effort", "failed", "later", "news", "parallel", "slots", "told")
 
     def __init__(self, *, parallel: bool) -> None:
         self.parallel: Final = parallel
         self.slots: Final[list[Slot]] = []
         self.news: list[Batch] = []
         self.later: list[Batch] = []  # news too small to act on within the step
+        self.effort = 0  # parts handled, which is what a run costs
         self.done: Parts = []  # what has made all its calls
         self.failed: Parts = []  # what has lost one that it needs
         self.told = False  # whether a deadline comes down to it
@@ -176,7 +177,7 @@ class Caller:
     def begin(self, now: int, parts: Parts) -> None:
         """The requests in `parts` start on their calls."""
         if self.parallel and self.slots:
-            self._together(now, self._in_time(now, merged(parts)))
+            self._together(now, self.in_time(now, merged(parts)))
         else:
             self._advance(0, parts)
 
@@ -184,6 +185,7 @@ class Caller:
         """Go on with what has come back."""
         news, self.news = self.news, []
         for batch in news:
+            self.effort += len(batch.parts)
             if batch.gain + batch.loss < _CRUMB * batch.mass and now < batch.told + _CRUMB_WAITS:
                 self.later.append(batch)
                 continue
@@ -204,7 +206,7 @@ class Caller:
         """Send what has gathered for each call, and end what has made all its calls."""
         for slot in self.slots:
             if slot.inbox:
-                parts = self._in_time(now, merged(slot.inbox))
+                parts = self.in_time(now, merged(slot.inbox))
                 slot.inbox = []
                 if parts:
                     slot.site.begin(now, slot, parts, None)
@@ -219,7 +221,7 @@ class Caller:
         """The requests in `parts` have made all their calls, or failed one that they need."""
         raise NotImplementedError
 
-    def _in_time(self, now: int, parts: Parts) -> Parts:
+    def in_time(self, now: int, parts: Parts) -> Parts:
         """Without those whose deadline has passed: nothing is begun for them any more."""
         if not self.told or all(packet.deadline > now for packet, _ in parts):
             return parts
@@ -372,8 +374,8 @@ class Site:
     def begin(self, now: int, slot: Slot, parts: Parts, join: Join | None) -> None:
         """Make the calls that the requests in `parts` need."""
         deadline = now + self._deadline
-        if slot.caller.told:
-            deadline = min(deadline, *(packet.deadline for packet, _ in parts))
+        if slot.caller.told:  # as long as anybody in the mixture waits
+            deadline = min(deadline, max(packet.deadline for packet, _ in parts))
         mass = fresh = 0.0
         for packet, part in parts:
             mass += part
@@ -527,7 +529,7 @@ class Client(Caller):
     def finish(self, now: int, parts: Parts, *, ok: bool) -> None:
         """Count what was served in time; a person goes back to thinking in any case."""
         for packet, mass in parts:
-            if ok and now - packet.sent <= self._patience:
+            if ok and now - packet.sent < self._patience:
                 self.good[packet.sent] += mass
             self._thinking += mass
 

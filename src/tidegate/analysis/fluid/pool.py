@@ -47,6 +47,8 @@ class Pool(Receiver):
 
     __slots__ = (
         "_bucket",
+        "_called",
+        "_calling",
         "_cancels",
         "_clock",
         "_codel",
@@ -67,6 +69,8 @@ class Pool(Receiver):
         "_sticks",
         "_turn",
         "_turns",
+        "_varies",
+        "_worked",
         "_workers",
         "_working",
         "arrived",
@@ -117,6 +121,10 @@ class Pool(Receiver):
         self._standing = NEVER
         self._bucket: Bucket | None = None
         self._gate: Final = Gate(service.limit, replicas) if service.limit else None
+        self._worked = 0.0  # own work that has ended in this step,
+        self._called = 0.0  # how much of it went on to its calls,
+        self._calling = 1.0  # and the share of that in the step before
+        self._varies: Final = bool(service.blocking or service.thrash or service.contention)
         self._spread: Final = spread(service.time) if service.time else [1.0]
         self._delays: list[tuple[int, float]] = []
         self._working: Final[defaultdict[int, Parts]] = defaultdict(list)
@@ -158,7 +166,7 @@ class Pool(Receiver):
         if own != self.own or not self._delays:
             self.own = own
             self._delays = list(self._delays_of(own))
-        holding = own + (self.below if service.blocking else 0.0)
+        holding = own + (self.below * self._calling if service.blocking else 0.0)
         self._turn = self._dt / holding if holding > 0 else math.inf
         if self._gate is not None:
             answer = own + self.below
@@ -177,7 +185,7 @@ class Pool(Receiver):
         """Seconds of an answer that pass within a step: nobody is seen to wait for them."""
         return self.below + (self.own if self.own < self._dt else 0.0)
 
-    def in_time(self) -> float:
+    def answered_in_time(self) -> float:
         """How many may wait so that the last of them is still answered before its caller leaves."""
         if self._workers == math.inf or self._turn == math.inf or self._hasty == math.inf:
             return 0.0
@@ -187,7 +195,10 @@ class Pool(Receiver):
         """Room for new work."""
         if self._bucket is not None:
             self._bucket.step()
-        if self._service.thrash or self._service.contention:
+        if self._worked > LEAST:
+            self._calling = self._called / self._worked
+        self._worked = self._called = 0.0
+        if self._varies:
             self.retime()
         debt = min(0.0, self._turns)
         self._turns = 0.0 if self.frozen else self._turn + debt
@@ -299,7 +310,7 @@ class Pool(Receiver):
             return
         due = self._working.pop(self._clock, None)
         if due:
-            self._worked(now, merged(due))
+            self._work_done(now, merged(due))
         if self.queue and now >= self._down_until:
             self._serve(now)
         self.flush(now)
@@ -399,19 +410,27 @@ class Pool(Receiver):
         for delay, share in self._delays:
             some = parts if share == 1 else [(packet, mass * share) for packet, mass in parts]
             if delay == 0:
-                self._worked(now, some)
+                self._work_done(now, some)
             else:
                 self._working[self._clock + delay] += some
 
-    def _worked(self, now: int, parts: Parts) -> None:
+    def _work_done(self, now: int, parts: Parts) -> None:
+        self._worked += sum(mass for _, mass in parts)
         if self.errors > 0:
             self._end(now, [(packet, mass * self.errors) for packet, mass in parts], FAILURE)
             parts = [(packet, mass * (1 - self.errors)) for packet, mass in parts]
+        if self.told:
+            gone = [part for part in parts if part[0].deadline <= now]
+            if gone:
+                self._end(now, gone, FAILURE)
+                parts = [part for part in parts if part[0].deadline > now]
+        calling = sum(mass for _, mass in parts)
+        self._called += calling
         if not self.slots:
             self._end(now, parts, SUCCESS)
             return
         if self._service.blocking:
-            self.held += sum(mass for _, mass in parts)
+            self.held += calling
         self.begin(now, parts)
 
     def finish(self, now: int, parts: Parts, *, ok: bool) -> None:
