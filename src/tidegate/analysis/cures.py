@@ -1,39 +1,56 @@
 """What single changes could keep a bad trigger from becoming an outage?
 
 Each candidate is the system with one change, on the sustaining loop only: the calls on its path
-and the service that it keeps down. What a change costs in health is said in words beside it;
-whether it helps is for the simulator to say. Jittered backoff alone is always among them, because
-it is the first thing that people reach for, and it does not help.
+and the service that it keeps down. A change is said once, as new values of settings, and both the
+changed system and the lines for the file follow from it. What it costs in health is said in words
+beside it; whether it helps is for the simulator to say. Jittered backoff alone is always among
+them, because it is the first thing that people reach for, and it does not help.
 """
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
+from tidegate.analysis.mended import mended
+from tidegate.analysis.rules.view import Edge
 from tidegate.findings import Loop
-from tidegate.settings.policies import Backoff, Breaker, Budget, Limit, Queue
-from tidegate.settings.system import Call, Client, Service, System
-from tidegate.units import SECOND, format_duration
+from tidegate.settings.dump import Changes, patch
+from tidegate.settings.policies import Backoff, Breaker, Budget, Limit, Settings
+from tidegate.settings.system import System
+from tidegate.settings.unknowns import Path
+from tidegate.units import SECOND, format_duration, format_share
 
-__all__ = ["MAX_CURES", "Candidate", "both", "candidates", "fences", "with_call"]
+__all__ = ["MAX_CURES", "Candidate", "both", "candidates", "changed", "fences", "with_call"]
 
 MAX_CURES: Final = 12
 """More would not be read; which ones were left out is said."""
 
+_SEEN: Final = 0.0001  # one request in ten thousand; rarer than that a report shows 0 %
+_PLACES_MAX: Final = 1_000_000  # a longer queue is as good as none that is bounded
+
 
 class Candidate(NamedTuple):
-    """One change: its name, where it goes, the YAML that makes it, its cost, the changed system.
+    """One change: its name, the new settings by path, its cost in health, the changed system.
 
     `fences` the callers in: it keeps a failure from spreading rather than from lasting.
     """
 
     name: str
-    where: str
-    yaml: str
+    changes: Changes
     cost: str
     system: System
     fences: bool = False
+
+    @property
+    def where(self) -> str:
+        """The paths in the file of what is changed."""
+        return ", ".join(".".join(path) for path in self.changes)
+
+    @property
+    def yaml(self) -> str:
+        """What makes the change, to be merged into the file."""
+        return patch(self.changes)
 
 
 def candidates(system: System, loop: Loop, service: str) -> list[Candidate]:
@@ -47,101 +64,28 @@ def both(first: Candidate, second: Candidate) -> Candidate:
 
     `second` must have been made from the system of `first`.
     """
+    changes = {path: dict(values) for path, values in first.changes.items()}
+    for path, values in second.changes.items():
+        changes[path] = {**changes.get(path, {}), **values}
     return Candidate(
         f"{second.name}, and {first.name}",
-        f"{second.where}; {first.where}",
-        f"{second.yaml}; {first.yaml}",
+        changes,
         f"{second.cost}; {first.cost}",
         second.system,
         second.fences,
     )
 
 
-def with_call(system: System, name: str, **changes: object) -> System:
+def changed(system: System, changes: Changes) -> System:
+    """The system with these changes."""
+    for path, values in changes.items():
+        system = _replaced(system, path, values)
+    return system
+
+
+def with_call(system: System, name: str, **values: Any) -> System:
     """The system with some settings of one call changed."""
-
-    def change(calls: dict[str, Call]) -> dict[str, Call]:
-        if name not in calls:
-            return calls
-        return {**calls, name: msgspec.structs.replace(calls[name], **changes)}
-
-    return msgspec.structs.replace(
-        system,
-        clients={k: _with_calls(v, change(v.calls)) for k, v in system.clients.items()},
-        services={k: _with_service_calls(v, change(v.calls)) for k, v in system.services.items()},
-    )
-
-
-def _with_calls(client: Client, calls: dict[str, Call]) -> Client:
-    return client if calls is client.calls else msgspec.structs.replace(client, calls=calls)
-
-
-def _with_service_calls(service: Service, calls: dict[str, Call]) -> Service:
-    return service if calls is service.calls else msgspec.structs.replace(service, calls=calls)
-
-
-def _retrying(system: System) -> list[str]:
-    """Every call that retries, anywhere: budgets and single layers are cures of a whole system."""
-    return [
-        name
-        for _, _, calls in system.callers()
-        for name, call in calls.items()
-        if call.attempts > 1
-    ]
-
-
-def _on_calls(system: System, loop: Loop) -> Iterator[Candidate]:
-    retrying = _retrying(system)
-    if not retrying:
-        return
-    listed = ", ".join(retrying)
-    changed = system
-    for name in retrying:
-        changed = with_call(changed, name, budget=Budget())
-    yield Candidate(
-        "retry budget of 10 %",
-        listed,
-        "budget: 10%",
-        "in health nothing: retries stay below a tenth of the requests",
-        changed,
-    )
-    if len(retrying) > 1:
-        outermost = _outermost(loop, retrying)
-        changed = system
-        for name in retrying:
-            if name != outermost:
-                changed = with_call(changed, name, attempts=1)
-        yield Candidate(
-            f"retry in one layer only ({outermost})",
-            ", ".join(name for name in retrying if name != outermost),
-            "attempts: 1",
-            "a failure below is repeated once more from further out",
-            changed,
-        )
-    changed = system
-    for name in retrying:
-        changed = with_call(changed, name, attempts=1, backoff=None, budget=None)
-    yield Candidate(
-        "no retries",
-        listed,
-        "attempts: 1",
-        "single failures that a second attempt would have mended are seen",
-        changed,
-    )
-    changed = system
-    for name in retrying:
-        changed = with_call(changed, name, backoff=Backoff())
-    yield Candidate(
-        "jittered backoff alone",
-        listed,
-        "backoff: 100ms",
-        "retries come later, but all of them come",
-        changed,
-    )
-
-
-def _outermost(loop: Loop, retrying: list[str]) -> str:
-    return next((hop.call for hop in loop.hops if hop.call in retrying), retrying[0])
+    return changed(system, {edge.path: values for edge in _edges(system) if edge.name == name})
 
 
 def fences(system: System, service: str) -> Iterator[Candidate]:
@@ -150,135 +94,169 @@ def fences(system: System, service: str) -> Iterator[Candidate]:
     To calls of services (not of clients) on any way to it.
     """
     on_the_way = _leading_to(system, service)
-    inner = [
-        (caller, name, call)
+    for edge in _edges(system):
+        if edge.section == "services" and edge.callee in on_the_way:
+            yield from _around(system, edge)
+    last = [e for e in _edges(system) if e.callee == service and e.call.breaker is None]
+    if last:
+        yield _candidate(
+            system,
+            f"circuit breaker in front of {service}",
+            {edge.path: {"breaker": Breaker()} for edge in last},
+            "while it is open nobody is served, and nobody waits",
+        )
+
+
+# Private parts.
+
+
+def _candidate(
+    system: System, name: str, changes: Changes, cost: str, *, fences: bool = False
+) -> Candidate:
+    return Candidate(name, changes, cost, changed(system, changes), fences)
+
+
+_Record = TypeVar("_Record", bound=Settings)
+
+
+def _replaced(record: _Record, path: Path, values: Mapping[str, Any]) -> _Record:
+    if not path:
+        return msgspec.structs.replace(record, **values)
+    section, name, *below = path
+    named = getattr(record, section)
+    return msgspec.structs.replace(
+        record, **{section: {**named, name: _replaced(named[name], tuple(below), values)}}
+    )
+
+
+def _edges(system: System) -> list[Edge]:
+    return [
+        Edge(section, caller, name, call, system.target_of(name, call))
         for section, caller, calls in system.callers()
         for name, call in calls.items()
-        if section == "services" and system.target_of(name, call) in on_the_way
     ]
-    for caller, name, call in inner:
-        if not system.services[caller].blocking or call.per_request >= 1:
-            continue
-        share = f"{call.per_request:.0%} of {caller}'s requests"
-        timeout = min(call.timeout or SECOND, SECOND)
-        yield Candidate(
-            f"{name} optional, 1 s, no retry",
-            name,
-            f"optional: true, timeout: {format_duration(timeout)}, attempts: 1",
-            f"{share} may be answered without it, a second late",
-            with_call(system, name, optional=True, timeout=timeout, attempts=1),
-            fences=True,
+
+
+def _on_calls(system: System, loop: Loop) -> Iterator[Candidate]:
+    """Every call that retries, anywhere: budgets and single layers are cures of a whole system."""
+    retrying = [edge for edge in _edges(system) if edge.call.attempts > 1]
+    if not retrying:
+        return
+    yield _candidate(
+        system,
+        "retry budget of 10 %",
+        {edge.path: {"budget": Budget()} for edge in retrying},
+        "in health nothing: retries stay below a tenth of the requests",
+    )
+    if len(retrying) > 1:
+        outermost = _outermost(loop, retrying)
+        yield _candidate(
+            system,
+            f"retry in one layer only ({outermost})",
+            {edge.path: {"attempts": 1} for edge in retrying if edge.name != outermost},
+            "a failure below is repeated once more from further out",
         )
-        yield Candidate(
-            f"{name} optional behind a breaker",
-            name,
-            "optional: true, breaker: 50%",
-            f"{share} may be answered without it",
-            with_call(system, name, optional=True, breaker=Breaker()),
+    yield _candidate(
+        system,
+        "no retries",
+        {edge.path: {"attempts": 1} for edge in retrying},
+        _what_retries_mend(system),
+    )
+    yield _candidate(
+        system,
+        "jittered backoff alone",
+        {edge.path: {"backoff": Backoff()} for edge in retrying},
+        "retries come later, but all of them come",
+    )
+
+
+def _outermost(loop: Loop, retrying: list[Edge]) -> str:
+    names = [edge.name for edge in retrying]
+    return next((hop.call for hop in loop.hops if hop.call in names), names[0])
+
+
+def _what_retries_mend(system: System) -> str:
+    """The cost of doing without retries: of each client's requests, those that only they save."""
+    shares = mended(system)
+    told = [f"{format_share(round(v, 4))} of {k}" for k, v in shares.items() if v >= _SEEN]
+    if not told:
+        return "single failures would be seen that a second attempt mends; the file has none"
+    return f"{', '.join(told)} would fail that a retry mends in health (computed)"
+
+
+def _around(system: System, edge: Edge) -> Iterator[Candidate]:
+    """What keeps the caller up while one of its calls fails, if part of its work needs it not."""
+    caller, call, name = system.services[edge.caller], edge.call, edge.name
+    if not caller.blocking or call.per_request >= 1:
+        return
+    share = f"{call.per_request:.0%} of {edge.caller}'s requests"
+    timeout = min(call.timeout or SECOND, SECOND)
+    yield _candidate(
+        system,
+        f"{name} optional, {format_duration(timeout)}, no retry",
+        {edge.path: {"optional": True, "attempts": 1, "timeout": timeout}},
+        f"{share} may be answered without it, {format_duration(timeout)} late",
+        fences=True,
+    )
+    yield _candidate(
+        system,
+        f"{name} optional behind a breaker",
+        {edge.path: {"optional": True, "breaker": Breaker()}},
+        f"{share} may be answered without it",
+        fences=True,
+    )
+    if caller.workers is not None and call.limit is None:
+        most = max(1, caller.workers // 5)
+        yield _candidate(
+            system,
+            f"bulkhead of {most} for {name}",
+            {edge.path: {"optional": True, "limit": Limit(max=most)}},
+            f"at most {most} of {caller.workers} workers wait for it; the rest goes without",
             fences=True,
-        )
-        workers = system.services[caller].workers
-        if workers is not None and call.limit is None:
-            share_of = max(1, workers // 5)
-            yield Candidate(
-                f"bulkhead of {share_of} for {name}",
-                name,
-                f"limit: {share_of}, optional: true",
-                f"at most {share_of} of {workers} workers wait for it; the rest goes without",
-                with_call(system, name, limit=Limit(max=share_of), optional=True),
-                fences=True,
-            )
-    last = [
-        name
-        for _, _, calls in system.callers()
-        for name, call in calls.items()
-        if system.target_of(name, call) == service and call.breaker is None
-    ]
-    if last:
-        changed = system
-        for name in last:
-            changed = with_call(changed, name, breaker=Breaker())
-        yield Candidate(
-            f"circuit breaker in front of {service}",
-            ", ".join(last),
-            "breaker: 50%",
-            "while it is open nobody is served, and nobody waits",
-            changed,
         )
 
 
 def _leading_to(system: System, service: str) -> set[str]:
     leading = {service}
     for _ in system.services:
-        for name, record in system.services.items():
-            if any(system.target_of(n, c) in leading for n, c in record.calls.items() if c.wait):
-                leading.add(name)
+        leading |= {e.caller for e in _edges(system) if e.callee in leading and e.call.wait}
     return leading
 
 
 def _at_service(system: System, service: str) -> Iterator[Candidate]:
-    record = system.services[service]
-    if record.workers is None or record.time is None:
+    record, at = system.services[service], ("services", service)
+    if record.workers is None or record.time is None or not record.time.average:
         return
-    waits = [
-        call.timeout
-        for _, _, calls in system.callers()
-        for name, call in calls.items()
-        if system.target_of(name, call) == service and call.timeout is not None
-    ]
-    time = max(record.time.average, 1.0)
+    into = [edge for edge in _edges(system) if edge.callee == service]
+    waits = [edge.call.timeout for edge in into if edge.call.timeout is not None]
     if waits:
-        places = max(1, int(record.workers * min(waits) / time / 2))
-        if record.queue.limit is None or record.queue.limit > places:
-            yield Candidate(
+        places = max(1, int(record.workers * min(waits) / record.time.average / 2))
+        if places < (_PLACES_MAX if record.queue.limit is None else record.queue.limit):
+            shorter = msgspec.structs.replace(record.queue, limit=places, full="refuse")
+            yield _candidate(
+                system,
                 f"queue of {places} at {service}",
-                service,
-                f"queue: {places}",
+                {at: {"queue": shorter}},
                 "bursts of more than half a timeout's work are refused",
-                _with_queue(system, service, Queue(limit=places, full="refuse")),
             )
-        told = _with_queue(system, service, msgspec.structs.replace(record.queue, late=True))
-        for name in _into(system, service):
-            told = with_call(told, name, propagate=True)
-        yield Candidate(
+        late = msgspec.structs.replace(record.queue, late=True)
+        yield _candidate(
+            system,
             f"{service} drops what can no longer finish in time",
-            f"{service}, {', '.join(_into(system, service))}",
-            "queue: {late: true}; propagate: true",
+            {edge.path: {"propagate": True} for edge in into} | {at: {"queue": late}},
             "callers must say how long they still wait; in health nothing is late",
-            told,
         )
-        yield Candidate(
+        newest = msgspec.structs.replace(record.queue, order="adaptive_lifo")
+        yield _candidate(
+            system,
             f"newest first at {service} when it is behind",
-            service,
-            "queue: {order: adaptive_lifo}",
+            {at: {"queue": newest}},
             "in health the order is the same",
-            _with_queue(
-                system, service, msgspec.structs.replace(record.queue, order="adaptive_lifo")
-            ),
         )
     if record.abandoned == "finish":
-        yield Candidate(
+        yield _candidate(
+            system,
             f"{service} skips what was abandoned",
-            service,
-            "abandoned: skip",
+            {at: {"abandoned": "skip"}},
             "work that nobody waits for is not begun",
-            _with_service(system, service, abandoned="skip"),
         )
-
-
-def _into(system: System, service: str) -> list[str]:
-    return [
-        name
-        for _, _, calls in system.callers()
-        for name, call in calls.items()
-        if system.target_of(name, call) == service
-    ]
-
-
-def _with_queue(system: System, service: str, queue: Queue) -> System:
-    return _with_service(system, service, queue=queue)
-
-
-def _with_service(system: System, name: str, **changes: object) -> System:
-    changed = msgspec.structs.replace(system.services[name], **changes)
-    return msgspec.structs.replace(system, services={**system.services, name: changed})

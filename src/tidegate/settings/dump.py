@@ -9,7 +9,7 @@ import json
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, final
+from typing import Any, Final, TypeAlias, final
 
 from tidegate.errors import SettingsError
 from tidegate.settings.numbers import write_number
@@ -19,7 +19,10 @@ from tidegate.settings.system import Client, Service, System
 from tidegate.settings.unknowns import Path
 from tidegate.settings.yaml_nodes import fault_of, resolved
 
-__all__ = ["dump", "inline"]
+__all__ = ["Changes", "dump", "inline", "patch"]
+
+Changes: TypeAlias = Mapping[Path, Mapping[str, Any]]
+"""New values of some settings, by the path of the client, service or call that they belong to."""
 
 _WIDTH: Final = 100
 _INDENT: Final = "  "
@@ -59,6 +62,32 @@ def inline(record: Settings) -> str:
     if main is not None and said in ([], [main]) and getattr(record, main.name) is not None:
         return _scalar(main.shape, getattr(record, main.name))
     return f"{{{', '.join(f'{f.key}: {_flow(f.shape, getattr(record, f.name))}' for f in said)}}}"
+
+
+def patch(changes: Changes) -> str:
+    """The YAML that makes these changes, a line for each section: to be merged into a file.
+
+    Each key of a client, a service or a call replaces the one that is there; all others stay.
+    """
+    tree: dict[str, Any] = {}  # names to trees, keys to text
+    for path, values in changes.items():
+        node: dict[str, Any] = tree
+        kind: type[Settings] = System
+        for section, name in zip(path[::2], path[1::2], strict=True):
+            shape = fields(kind)[section].shape
+            assert isinstance(shape, Named)
+            kind = shape.kind
+            node = node.setdefault(section, {}).setdefault(_text(name), {})
+        for field in fields(kind).values():
+            if field.name in values:
+                node[field.key] = _flow(field.shape, values[field.name])
+    return "\n".join(f"{section}: {_braced(named)}" for section, named in tree.items())
+
+
+def _braced(tree: dict[str, Any] | str) -> str:
+    if isinstance(tree, str):
+        return tree
+    return f"{{{', '.join(f'{key}: {_braced(value)}' for key, value in tree.items())}}}"
 
 
 def _flow(shape: Shape, value: Any) -> str:
