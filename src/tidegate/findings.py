@@ -73,7 +73,9 @@ class ServiceFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One service under today's load. Capacities are its own requests per second.
 
     `advertised` is what it serves in health, `hidden` the load below which it heals by itself
-    (Bronson et al., HotOS'21 section 3). None where the service has no limit of its own.
+    (Bronson et al., HotOS'21 section 3). `escape` is the capacity, as a multiple of `advertised`,
+    above which a collapsed service comes back at today's load: all attempts of that load while all
+    of them fail, which is more than it takes to serve it. None where it has no limit of its own.
     """
 
     service: str
@@ -81,6 +83,7 @@ class ServiceFacts(msgspec.Struct, frozen=True, kw_only=True):
     utilisation: float | None
     advertised: float | None
     hidden: float | None
+    escape: float | None = None
     amplification: float
     state: ServiceState
 

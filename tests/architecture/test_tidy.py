@@ -50,7 +50,6 @@ TESTED_TOGETHER = {
     },
     "tests/simulation/test_marketplace.py": {
         "analysis/assumed.py",
-        "analysis/check.py",
         "analysis/loop.py",
         "analysis/results.py",
         "analysis/summary.py",

@@ -6,7 +6,7 @@ verdict is settled; what is stuck is tried with the actions that the file names;
 the worst trigger are rated and the best confirmed. An interrupted check reports what it knows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Final
 
@@ -46,11 +46,11 @@ from tidegate.findings import (
     UnknownEffect,
 )
 from tidegate.settings.load import Draft
-from tidegate.settings.system import System, Trigger, protected
+from tidegate.settings.system import Action, System, Trigger, protected
 from tidegate.settings.unknowns import sample
 from tidegate.units import SECOND, Duration
 
-__all__ = ["Check"]
+__all__ = ["Check", "choices"]
 
 RUNS_MAX: Final = 12
 """Runs of one trigger at most; a verdict not settled by then is shown with its share."""
@@ -189,11 +189,11 @@ class Check:
 
     def _try_actions(self) -> None:
         """Each action alone and all together, from the state that each stuck trigger leaves."""
-        names = list(self._named.actions)
+        actions = self._named.actions
         for index, result in enumerate(self.triggers):
-            if not names or SEVERITY[result.outcome] < SEVERITY["slow to drain"]:
+            if not actions or SEVERITY[result.outcome] < SEVERITY["slow to drain"]:
                 continue
-            chosen = _choices(names)
+            chosen = choices(actions)
             specs = [
                 msgspec.structs.replace(spec, seed=self.seed + i, choices=chosen)
                 for i, spec in enumerate(self._specs(self._named, result.trigger, _TRIES))
@@ -291,8 +291,19 @@ def without_retries(system: System) -> System:
     return system
 
 
-def _choices(names: list[str]) -> tuple[tuple[str, ...], ...]:
-    """Each alone, each pair, all together."""
-    chosen: list[tuple[str, ...]] = [(name,) for name in names]
-    chosen += combinations(names, 2)
-    return tuple(chosen) if len(names) < 3 else (*chosen, tuple(names))
+def choices(actions: Mapping[str, Action]) -> tuple[tuple[str, ...], ...]:
+    """Each alone, each pair, all together; not those of which one would undo the other."""
+    return tuple(
+        names
+        for size in sorted({1, 2, len(actions)})
+        for names in combinations(actions, size)
+        if not any(_same(actions[a], actions[b]) for a, b in combinations(names, 2))
+    )
+
+
+def _same(one: Action, other: Action) -> bool:
+    """Whether both set the same number of the same target, so that only the later would count."""
+    if (one.service, one.client, one.call) != (other.service, other.client, other.call):
+        return False
+    numbers = ("capacity", "load", "rate_limit", "attempts")
+    return any(getattr(one, n) is not None and getattr(other, n) is not None for n in numbers)

@@ -25,6 +25,7 @@ from tidegate.analysis.rules.view import (
     patience,
     tries,
 )
+from tidegate.analysis.theory import capacity_to_escape
 from tidegate.findings import Hop, ServiceFacts
 from tidegate.settings.system import Call, Service, System
 from tidegate.units import SECOND
@@ -159,7 +160,8 @@ class Graph:
         Advertised is its capacity in health, or its rate limit if that is less. Hidden is capacity
         at its most degraded over the worst amplification: below it the service heals by itself
         (Bronson et al., HotOS'21 section 3; Huang et al., OSDI'22 theorem 2). It is a bound: a
-        short queue or a breaker may save what this calls vulnerable.
+        short queue or a breaker may save what this calls vulnerable. To escape from a collapse
+        takes more than to serve: capacity for all attempts of today's load while all of them fail.
         """
         return [self._facts(name) for name in self.services]
 
@@ -174,9 +176,13 @@ class Graph:
             utilisation=None if advertised is None else load / advertised,
             advertised=advertised,
             hidden=hidden,
+            escape=self._escape(service, load) / advertised if advertised else None,
             amplification=self.amplification[service],
             state=_state(load, advertised, hidden),
         )
+
+    def _escape(self, service: str, load: float) -> float:
+        return capacity_to_escape(0.0, load, math.inf, self.amplification[service])
 
     def _allowed(self, service: str, capacity: float | None) -> float | None:
         limit = self.services[service].rate_limit

@@ -149,10 +149,20 @@ def _services(report: CheckReport) -> Section | None:
     ranked = services_worst_first(report.services, report.binding)
     table = blocks.table(
         "Under today's load (computed). Advertised capacity is what it serves in health; hidden"
-        " capacity is the load below which it heals by itself.",
-        ("service", "load", "in use", "advertised", "hidden", "attempts per request", "state"),
+        " capacity is the load below which it heals by itself. Once down it comes back at today's"
+        " load only with more than so many times its advertised capacity.",
+        (
+            "service",
+            "load",
+            "in use",
+            "advertised",
+            "hidden",
+            "attempts per request",
+            "capacity to come back",
+            "state",
+        ),
         [_service(facts) for facts in ranked],
-        numbers=range(1, 6),
+        numbers=range(1, 7),
     )
     curve = report.hysteresis
     chart = None if curve is None else charts.hysteresis(curve, key="hysteresis")
@@ -167,6 +177,7 @@ def _service(facts: ServiceFacts) -> tuple[Cell, ...]:
         "no limit" if facts.advertised is None else rate(facts.advertised),
         "no limit" if facts.hidden is None else rate(facts.hidden),
         number(facts.amplification),
+        "no limit" if facts.escape is None else f"{number(facts.escape)}x",
         blocks.badge(facts.state),
     )
 

@@ -107,14 +107,17 @@ def _binding(report: CheckReport) -> str:
         return "none: no service limits what is asked today"
     curve = report.hysteresis
     told = clean(report.binding)
-    if curve is None or curve.service != report.binding:
-        return told
-    parts = [f"{rate(curve.today)} today"]
-    if curve.hidden is not None:
-        parts.append(f"heals below {rate(curve.hidden)}")
-    if curve.tips_at is not None:
-        parts.append(f"falls by itself from {rate(curve.tips_at)}")
-    return f"{told}: {', '.join(parts)} (computed)"
+    parts = []
+    if curve is not None and curve.service == report.binding:
+        parts.append(f"{rate(curve.today)} today")
+        if curve.hidden is not None:
+            parts.append(f"heals below {rate(curve.hidden)}")
+        if curve.tips_at is not None:
+            parts.append(f"falls by itself from {rate(curve.tips_at)}")
+    facts = next((f for f in report.services if f.service == report.binding), None)
+    if facts is not None and facts.escape is not None and facts.escape > 1:
+        parts.append(f"once down needs more than {number(facts.escape)}x its capacity")
+    return f"{told}: {', '.join(parts)} (computed)" if parts else told
 
 
 def _loop(loop: Loop | None) -> str:

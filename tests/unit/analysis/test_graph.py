@@ -354,3 +354,17 @@ def test_parallel_calls_hold_a_worker_for_the_longest() -> None:
 
     assert web(parallel=True).holding("web") == 3
     assert web(parallel=False).holding("web") == 4
+
+
+def test_to_escape_takes_capacity_for_every_attempt_of_todays_load() -> None:
+    asks = {"rate": 300.0, "calls": {"shop": {"timeout": SECOND, "attempts": 4}}}
+    shop = {"workers": 4, "time": {"constant": 10 * MILLISECOND}}
+    (facts,) = Graph(system(clients={"users": asks}, services={"shop": shop})).facts()
+    assert facts.advertised == 400
+    assert facts.escape == 300 * 4 / 400
+
+
+def test_what_has_no_limit_has_nothing_to_escape_from() -> None:
+    asks = {"rate": 300.0, "calls": {"shop": {}}}
+    (facts,) = Graph(system(clients={"users": asks}, services={"shop": {}})).facts()
+    assert facts.escape is None

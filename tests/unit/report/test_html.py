@@ -148,7 +148,7 @@ def test_cells_of_a_stacked_table_carry_their_heads() -> None:
         "581k (574k..589k) requests fail in migration, 174k (171k..178k) without retries",
         "One action of readers can make 6 attempts (computed) .",
         "edge calls market (3 attempts) marketplace 6 per user action",
-        "marketplace 750/s 37.5% 2,000/s 556/s 6 vulnerable",
+        "marketplace 750/s 37.5% 2,000/s 556/s 6 2.25x vulnerable",
         "Below 556/s it comes back by itself after any trigger.",
         "readers 99.8% (99.8..99.9%) 6% (5..8%) 3% (2..4%) 12% (10..14%)",
         "tracker workers wait for licence checks, so pages without one wait too.",
