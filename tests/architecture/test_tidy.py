@@ -62,6 +62,7 @@ TESTED_TOGETHER = {
         "sim/parts/service.py",
         "sim/parts/steps.py",
         "sim/parts/work.py",
+        "sim/spans.py",
         "sim/world.py",
     },
 }

@@ -29,6 +29,7 @@ from tidegate.sim.parts.service import Service
 from tidegate.sim.parts.steps import Step, Steps
 from tidegate.sim.parts.work import NEVER
 from tidegate.sim.rng import Streams
+from tidegate.sim.spans import SpanRecorder
 from tidegate.units import SECOND, Duration, Instant
 
 __all__ = ["World"]
@@ -42,12 +43,19 @@ class World:
     """One run of a system. `horizon` bounds how far it can run; tallies are sized by it."""
 
     def __init__(
-        self, system: System, *, seed: int, horizon: Duration, log: EventLog | None = None
+        self,
+        system: System,
+        *,
+        seed: int,
+        horizon: Duration,
+        log: EventLog | None = None,
+        spans: SpanRecorder | None = None,
     ) -> None:
         self.system: Final = protected(system)
         self.seed: Final = seed
         self.horizon: Final = horizon
         self.log: Final = log
+        self.spans: Final = spans
         self.loop: Final = Loop()
         self.clients: Final[dict[str, Client]] = {}
         self.services: Final[dict[str, Service]] = {}
@@ -138,6 +146,7 @@ class World:
                     loop=self.loop,
                     luck=self._streams.stream(f"errors/{part}"),
                     log=self.log,
+                    spans=self.spans,
                 )
             )
         pool.complete()
@@ -189,6 +198,7 @@ class World:
             tally=tally,
             network=network,
             log=self.log,
+            spans=self.spans,
             inherits_deadline=inherits,
         )
         self.sites.setdefault(name, []).append(site)

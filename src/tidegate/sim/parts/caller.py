@@ -28,6 +28,7 @@ from tidegate.sim.log import EventLog
 from tidegate.sim.loop import Lane, Loop
 from tidegate.sim.measure import CallTally
 from tidegate.sim.parts.work import NEVER, Attempt
+from tidegate.sim.spans import SpanRecorder
 from tidegate.units import Duration, Instant
 
 __all__ = ["CallSite"]
@@ -52,6 +53,7 @@ class CallSite:
         "_paused",
         "_sent",
         "_single",
+        "_spans",
         "_timeout",
         "name",
         "optional",
@@ -72,6 +74,7 @@ class CallSite:
         tally: CallTally,
         network: Callable[[], Duration] | None,
         log: EventLog | None,
+        spans: SpanRecorder | None,
         inherits_deadline: bool,
     ) -> None:
         self.name: Final = name
@@ -84,6 +87,7 @@ class CallSite:
         self._sent: Final = tally.sent
         self._loop: Final = loop
         self._log: Final = log
+        self._spans: Final = spans
         self._network: Final = network
         self._single = call.attempts == 1
         self._timeout: Final = call.timeout if call.timeout is not None else NEVER
@@ -136,6 +140,8 @@ class CallSite:
         self.tally.cancelled += 1
         if self._log is not None:
             self._log.line(now, self.name, "cancelled", attempt.sent)
+        if self._spans is not None:
+            self._spans.ended(now, attempt, IGNORED)
         if self.target.cancels:
             self.target.abandoned(now, attempt)
 
@@ -175,6 +181,8 @@ class CallSite:
         attempt.frame = attempt.ticket = None  # also disarms the timer
         if self._log is not None:
             self._log.line(now, self.name, outcome.name.lower(), attempt.sent)
+        if self._spans is not None:
+            self._spans.ended(now, attempt, outcome)
         if frame.children is not None:
             frame.children.pop(attempt, None)
         if outcome is SUCCESS:
@@ -193,7 +201,8 @@ class CallSite:
     def delay(self, latency: Duration) -> None:
         """Add so much to the way there, from now on."""
         self._extra_latency = latency
-        self._direct = self._network is None and self._log is None and not latency
+        watched = self._log is not None or self._spans is not None
+        self._direct = self._network is None and not watched and not latency
 
     def limit_attempts(self, attempts: int) -> None:
         """Allow so many attempts, from the next decision on."""
@@ -228,6 +237,8 @@ class CallSite:
         self._sent.count += 1
         if self._log is not None:
             self._log.line(now, self.name, "sent", attempt.depth)
+        if self._spans is not None:
+            self._spans.sent(now, attempt)
         if attempt.frame.children is not None:
             attempt.frame.children[attempt] = None
         if self._network is None and not self._extra_latency:
@@ -271,6 +282,8 @@ class CallSite:
         self.tally.timeouts += 1
         if self._log is not None:
             self._log.line(now, self.name, "timeout", attempt.sent)
+        if self._spans is not None:
+            self._spans.ended(now, attempt, TIMEOUT)
         if frame.children is not None:
             frame.children.pop(attempt, None)
         if self.target.cancels:

@@ -24,6 +24,7 @@ from tidegate.sim.measure import ServiceTally
 from tidegate.sim.parts.line import Line
 from tidegate.sim.parts.steps import Steps
 from tidegate.sim.parts.work import NEVER, OVER, Attempt, Frame
+from tidegate.sim.spans import SpanRecorder
 from tidegate.units import Duration, Instant
 
 __all__ = ["INFINITE", "Pool", "Replica"]
@@ -81,6 +82,7 @@ class Replica:
         "_plain_start",
         "_queue",
         "_settings",
+        "_spans",
         "_unbounded",
         "_worked_event",
         "_workers_thawed",
@@ -114,6 +116,7 @@ class Replica:
         loop: Loop,
         luck: Random,
         log: EventLog | None,
+        spans: SpanRecorder | None,
     ) -> None:
         self.pool: Final = pool
         self.tally: Final = pool.tally
@@ -153,6 +156,7 @@ class Replica:
         self._next: Final = loop.next
         self._luck: Final = luck.random
         self._log: Final = log
+        self._spans: Final = spans
         self._arrivals: Final = pool.tally.arrivals
         self._finished: Final = pool.tally.finished
         self._worked_event: Final[Callback] = self.worked
@@ -324,6 +328,7 @@ class Replica:
             and self.limiter is None
             and not self.errors
             and not self.extra_latency
+            and self._spans is None
         )
 
     # Private parts: the door.
@@ -495,6 +500,8 @@ class Replica:
         """Free the worker if it is still `held`, and answer."""
         self._finished.count += 1
         attempt.work = OVER
+        if self._spans is not None:
+            self._spans.served(now, attempt, self, outcome)
         if self.limiter is not None:
             self.limiter.release(now, now - attempt.sent, outcome)
         if held:
