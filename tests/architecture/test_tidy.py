@@ -48,6 +48,7 @@ TESTED_TOGETHER = {
         "analysis/rules/retries.py",
         "analysis/rules/times.py",
     },
+    "tests/simulation/test_traces_of_a_simulation.py": {"sim/spans.py"},
     "tests/simulation/test_marketplace.py": {
         "analysis/assumed.py",
         "analysis/loop.py",
@@ -62,7 +63,6 @@ TESTED_TOGETHER = {
         "sim/parts/service.py",
         "sim/parts/steps.py",
         "sim/parts/work.py",
-        "sim/spans.py",
         "sim/world.py",
     },
 }
