@@ -8,7 +8,7 @@ import pytest
 from tidegate.settings.load import load
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-OUTAGES = ("token-service", "sign-in", "portal")
+OUTAGES = ("token-service", "sign-in", "portal", "portal-19-may")
 MARK = re.compile(r"\((?:assumed|stated)\)")
 PLAIN = {"tidegate: 1"}
 
