@@ -4,14 +4,22 @@ TidegateError
     SettingsError        a setting or a system file is wrong: where, what was expected, nearest key
     InputError           any other input (traces, arguments) that cannot be read
     InvariantError       the simulator found a broken promise: a bug of ours, with seed and instant
+    WorkerLost           a process that was simulating is gone: killed, or out of memory
 
-The command line maps them to exit codes: 2 for bad input, 3 for our own bugs.
+The command line maps them to exit codes: 2 for bad input, 3 for our own bugs and for lost workers.
 """
 
 from difflib import get_close_matches
 from typing import Final
 
-__all__ = ["InputError", "InvariantError", "SettingsError", "TidegateError", "nearest"]
+__all__ = [
+    "InputError",
+    "InvariantError",
+    "SettingsError",
+    "TidegateError",
+    "WorkerLost",
+    "nearest",
+]
 
 _NEAREST_CUTOFF: Final = 0.6  # difflib's own default: one or two slips of a key, not another word
 
@@ -54,6 +62,10 @@ class SettingsError(TidegateError, ValueError):
 
 class InvariantError(TidegateError, AssertionError):
     """The simulator broke one of its own promises. Always our bug; `repeat` reproduces it."""
+
+
+class WorkerLost(TidegateError):
+    """A process of ours was ended from outside. The message says what it was at."""
 
 
 def nearest(word: str, known: "list[str] | tuple[str, ...]") -> str:

@@ -28,7 +28,6 @@ TESTED_TOGETHER = {
         "__main__.py",
         "cli/check.py",
         "cli/init.py",
-        "cli/progress.py",
         "cli/schema.py",
     },
     "tests/unit/analysis/ingest/test_read.py": {

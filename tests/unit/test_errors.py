@@ -3,10 +3,17 @@
 import pytest
 
 import tidegate
-from tidegate.errors import InputError, InvariantError, SettingsError, TidegateError, nearest
+from tidegate.errors import (
+    InputError,
+    InvariantError,
+    SettingsError,
+    TidegateError,
+    WorkerLost,
+    nearest,
+)
 
 
-@pytest.mark.parametrize("kind", [SettingsError, InputError, InvariantError])
+@pytest.mark.parametrize("kind", [SettingsError, InputError, InvariantError, WorkerLost])
 def test_one_clause_catches_them_all(kind: type[Exception]) -> None:
     assert issubclass(kind, TidegateError)
     assert getattr(tidegate, kind.__name__) is kind

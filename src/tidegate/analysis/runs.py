@@ -10,15 +10,18 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from multiprocessing import active_children, get_context
-from typing import Final, NamedTuple, Self, TypeVar
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import get_context
+from threading import Thread
+from typing import Final, NamedTuple, NoReturn, Self, TypeVar
 
 import msgspec
 
 from tidegate.analysis.outcome import Watch, verdict_of
 from tidegate.analysis.scale import scaled
-from tidegate.errors import InvariantError
+from tidegate.errors import InvariantError, WorkerLost
 from tidegate.findings import Outcome
 from tidegate.settings.system import System
 from tidegate.sim.invariants import check as check_invariants
@@ -40,6 +43,12 @@ _ACT_AFTER: Final = 60 * SECOND  # people act when they see that it does not com
 _LAST_MINUTE: Final = 60 * SECOND
 _LOOK_EVERY: Final = 5 * SECOND
 _DRAIN_WATCH: Final = 600 * SECOND  # how long a falling backlog is followed beyond the objective
+
+_TELL_EVERY: Final = 1.0  # seconds of real time between two words of progress
+
+_ENDED: Final = (
+    "was ended from outside, perhaps for want of memory; fewer at a time need less: --processes 1"
+)
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,23 +174,51 @@ def _continue(world: World, plan: _Plan, spec: Spec, choice: tuple[str, ...]) ->
 
 
 def _in_a_copy(world: World, plan: _Plan, spec: Spec, choice: tuple[str, ...]) -> Run:
-    """Go on in a forked process, which hands its run back through a pipe and ends."""
+    """Go on in a forked process, which hands its run back through a pipe and ends.
+
+    It also holds the far end of a lifeline, which breaks when this process lets go of it in any
+    way, killed or interrupted: the copy then ends at once, since nobody would read its answer.
+    """
     reader, writer = os.pipe()
+    lifeline, held = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reader)
-        try:
-            with open(writer, "wb") as pipe:  # noqa: PTH123 - a descriptor, not a path
-                pipe.write(msgspec.msgpack.encode(_continue(world, plan, spec, choice)))
-        finally:
-            os._exit(0)
+        os.close(held)
+        Thread(target=_end_with, args=(lifeline,), daemon=True).start()
+        _answer(writer, lambda: _continue(world, plan, spec, choice))
     os.close(writer)
-    with open(reader, "rb") as pipe:  # noqa: PTH123
-        answer = pipe.read()
-    os.waitpid(child, 0)
+    os.close(lifeline)
+    try:
+        with open(reader, "rb") as pipe:  # noqa: PTH123 - a descriptor, not a path
+            answer = pipe.read()
+    finally:
+        os.close(held)
+        os.waitpid(child, 0)
     if not answer:
-        raise InvariantError(f"seed {spec.seed}: no answer after {' + '.join(choice)}")
-    return msgspec.msgpack.decode(answer, type=Run)
+        raise WorkerLost(f"the process that tried {' + '.join(choice)} (seed {spec.seed}) {_ENDED}")
+    found = msgspec.msgpack.decode(answer, type=Run | str)
+    if isinstance(found, str):
+        raise InvariantError(f"seed {spec.seed}, after {' + '.join(choice)}: {found}")
+    return found
+
+
+def _end_with(lifeline: int) -> None:
+    os.read(lifeline, 1)
+    os._exit(1)
+
+
+def _answer(writer: int, run: Callable[[], Run]) -> NoReturn:
+    """Write the run, or in words what went wrong, and end without a trace of the copied process."""
+    try:
+        try:
+            said: Run | str = run()
+        except Exception as error:  # noqa: BLE001 - it is told where it can be raised again
+            said = f"{type(error).__name__}: {error}"
+        with open(writer, "wb") as pipe:
+            pipe.write(msgspec.msgpack.encode(said))
+    finally:
+        os._exit(0)
 
 
 def _follow(world: World, watch: Watch, last: Instant, *, drain: bool) -> None:
@@ -293,30 +330,37 @@ class Runner:
     ) -> list[_Answer]:
         """`call` of each, in order; it and its arguments travel to other processes."""
         self._tell(what, 0, len(specs))
-        if self.workers == 1 or len(specs) == 1:
+        # One alone is not worth a start; but once there are threads, nothing here may fork.
+        if self.workers == 1 or (len(specs) == 1 and self._pool is None):
             answers = []
             for spec in specs:
                 answers.append(call(spec))
                 self._tell(what, len(answers), len(specs))
             return answers
-        futures = [self._started().submit(call, spec) for spec in specs]
-        for done, _ in enumerate(_as_they_end(futures), 1):
-            self._tell(what, done, len(specs))
-        return [future.result() for future in futures]
+        try:
+            with _interrupts_held():
+                futures = [self._started().submit(call, spec) for spec in specs]
+            pending = set(futures)
+            while pending:
+                ended, pending = wait(pending, _TELL_EVERY, FIRST_COMPLETED)
+                for future in ended:
+                    future.result()  # the first that fails is the last that is waited for
+                self._tell(what, len(specs) - len(pending), len(specs))
+            return [future.result() for future in futures]
+        except BrokenProcessPool:
+            raise WorkerLost(f"a process at work on {what} {_ENDED}") from None
 
     def close(self) -> None:
         """End the workers, whatever they are at."""
         if self._pool is not None:
-            for process in active_children():
+            for process in list((self._pool._processes or {}).values()):
                 process.terminate()
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(
-                self.workers, mp_context=get_context("spawn"), initializer=_leave_interrupts
-            )
+            self._pool = ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"))
         return self._pool
 
     def _counted(self, runs: list[Run]) -> list[Run]:
@@ -328,13 +372,18 @@ class Runner:
             self._progress(f"{what}: {done} of {total}")
 
 
-def _as_they_end(futures: list[Future[_Answer]]) -> Iterator[Future[_Answer]]:
-    pending = set(futures)
-    while pending:
-        ended, pending = wait(pending, return_when=FIRST_COMPLETED)
-        yield from ended
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Ctrl-C waits until the end of the block.
 
-
-def _leave_interrupts() -> None:
-    """Ctrl-C is for the parent, which ends its workers itself."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    It waits for good in the processes started within, which inherit the mask: the key reaches all
+    processes of a terminal, and is for the one alone that ends the others.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -3,7 +3,8 @@
 The word follows from the triggers: `collapses by itself` needs none; `fails` if one that the file
 names sticks, oscillates or misses the objective; `vulnerable` if only an assumed one does, or if
 the load is above what some service comes back from; else `stable`. Only the first two make the exit
-code 1, and `vulnerable` when it is asked to.
+code 1, and `vulnerable` when it is asked to. A check that was interrupted before it found anything
+exits as any interrupted command, with 130.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["report"]
 
+_INTERRUPTED: Final = 130  # what a shell says of a command that Ctrl-C has ended
 _LAST: Final = 60  # seconds at the end of a run without a trigger that are judged
 
 
@@ -29,9 +31,6 @@ def report(check: "Check", *, version: str) -> CheckReport:
     """The whole report from what the check knows."""
     verdict = _verdict(check)
     worst = _worst(check.triggers)
-    exit_code = int(verdict in {"collapses by itself", "fails"})
-    if verdict == "vulnerable" and check.fail_on_vulnerable:
-        exit_code = 1
     return CheckReport(
         version=version,
         source=check.source,
@@ -57,8 +56,17 @@ def report(check: "Check", *, version: str) -> CheckReport:
         repeat=check.repeat,
         cpu_seconds=check.runner.cpu_seconds,
         interrupted=check.interrupted,
-        exit_code=exit_code,
+        exit_code=_exit_code(check, verdict),
     )
+
+
+def _exit_code(check: "Check", verdict: Verdict) -> int:
+    """A finding stays one, whatever else would have come; but no news of a part is no good news."""
+    if verdict in {"collapses by itself", "fails"}:
+        return 1
+    if verdict == "vulnerable" and check.fail_on_vulnerable:
+        return 1
+    return _INTERRUPTED if check.interrupted else 0
 
 
 def _worst(triggers: list[TriggerResult]) -> TriggerResult | None:
@@ -86,6 +94,8 @@ def _falls_alone(check: "Check") -> bool:
 def _sentence(check: "Check", verdict: Verdict, worst: TriggerResult | None) -> str:
     if verdict == "collapses by itself":
         return "goodput falls and stays down at today's load, without any trigger"
+    if worst is None and check.interrupted:
+        return "it was stopped before anything was tried"
     if worst is None or (verdict == "stable" and worst.outcome == "unharmed"):
         return "nothing that was tried harms anybody for long"
     what = f"{worst.trigger} ({worst.says})"

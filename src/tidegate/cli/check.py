@@ -37,7 +37,8 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         description="Reads a system file, or the traces of a system that nobody has described, and"
         " says whether it can storm, who falls that need not, whether it stays down, and what"
         " cures it.",
-        epilog="Exit code 0: fine; 1: a finding; 2: bad input; 3: a bug of ours.",
+        epilog="Exit code 0: fine; 1: a finding; 2: bad input; 3: a bug of ours; 130: interrupted"
+        " before anything was found.",
     )
     parser.add_argument(
         "files",
@@ -143,10 +144,22 @@ def _repeat(arguments: argparse.Namespace) -> str:
 
 
 def _print(report: CheckReport, arguments: argparse.Namespace) -> None:
+    """The report first: it may have taken minutes, and a page that cannot be written is no reason
+    to lose it.
+    """
+    _print_report(report, arguments)
     if arguments.html is not None:
         from tidegate.report import files, html
 
+        sys.stdout.flush()
         files.write_atomic(arguments.html, html.render(report))
+    if not arguments.json:
+        for what, path in (("charts", arguments.html), ("system", arguments.write)):
+            if path is not None:
+                print(f"{what:12}{path}")
+
+
+def _print_report(report: CheckReport, arguments: argparse.Namespace) -> None:
     if arguments.json:
         from tidegate.report import json
 
@@ -158,6 +171,3 @@ def _print(report: CheckReport, arguments: argparse.Namespace) -> None:
     width = min(shutil.get_terminal_size((100, 24)).columns, 120) if terminal else 100
     color = terminal and not os.environ.get("NO_COLOR")
     print(text.render(report, width=width, color=color), end="")
-    for what, path in (("charts", arguments.html), ("system", arguments.write)):
-        if path is not None:
-            print(f"{what:12}{path}")

@@ -1,9 +1,10 @@
 """The command line: parse, call, print, exit code.
 
-Exit codes: 0 fine, 1 a finding, 2 bad input, 3 our own bug.
+Exit codes: 0 fine, 1 a finding, 2 bad input, 3 our own bug or a process of ours that was killed.
 """
 
 import argparse
+import errno
 import io
 import os
 import sys
@@ -11,11 +12,12 @@ from collections.abc import Sequence
 
 from tidegate._version import __version__
 from tidegate.cli import check, init, schema
-from tidegate.errors import InputError, SettingsError
+from tidegate.errors import InputError, SettingsError, WorkerLost
 
 __all__ = ["build_parser", "main"]
 
 _COMMANDS = (check, init, schema)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -45,16 +47,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (SettingsError, InputError) as error:
         print(f"tidegate: {error}", file=sys.stderr)
         return 2
+    except WorkerLost as error:
+        print(f"tidegate: {error}", file=sys.stderr)
+        return 3
     except BrokenPipeError:
         # The reader has left (`| head`): not an error, and nothing more can be said to it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _write_no_more()
         return 0
     except KeyboardInterrupt:
         print("tidegate: interrupted", file=sys.stderr)
         return 130
+    except OSError as error:
+        if error.errno not in _FULL:
+            return _our_bug(error)
+        _write_no_more()
+        print(f"tidegate: cannot write all of it: {error.strerror}", file=sys.stderr)
+        return 2
     except Exception as error:  # noqa: BLE001 - the last resort: a sentence, not a traceback
         return _our_bug(error)
     return code
+
+
+def _write_no_more() -> None:
+    """What is still buffered goes nowhere, else Python would try again at its end, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _our_bug(error: Exception) -> int:

@@ -2,12 +2,15 @@
 
 import os
 import signal
+from pathlib import Path
 
 import msgspec
 import pytest
 from systems import stall, store
 
+from tidegate.analysis import runs
 from tidegate.analysis.runs import Runner, Spec, execute, execute_choices
+from tidegate.errors import InvariantError, WorkerLost
 from tidegate.settings.system import Action, System, Trigger
 from tidegate.units import MILLISECOND, SECOND
 
@@ -113,6 +116,53 @@ def test_progress_is_told_in_words() -> None:
         runner.map([spec(store(), trigger=None, hold=SECOND)], "left alone")
         assert runner.cpu_seconds > 0
     assert told == ["left alone: 0 of 1", "left alone: 1 of 1"]
+
+
+def test_one_process_starts_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "ProcessPoolExecutor", None)  # to use it would be a TypeError
+    with Runner(1) as runner:
+        assert runner.each(int, ["1", "2"], "numbers") == [1, 2]
+    with Runner(8) as runner:
+        assert runner.each(int, ["1"], "one number") == [1]
+
+
+@pytest.mark.slow  # two processes start: as below
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="asks /proc who runs it")
+def test_where_there_are_threads_nothing_is_done_here() -> None:
+    with Runner(2) as runner:
+        assert runner.each(os.readlink, ["/proc/self"], "alone") == [str(os.getpid())]
+        runner.each(os.readlink, ["/proc/self"] * 2, "together")
+        assert runner.each(os.readlink, ["/proc/self"], "alone again") != [str(os.getpid())]
+
+
+@pytest.mark.slow  # as above
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_goes_wrong_in_a_process_is_told_here(workers: int) -> None:
+    with Runner(workers) as runner, pytest.raises(ValueError, match="'three'"):
+        runner.each(int, ["1", "2", "three"], "numbers")
+
+
+@pytest.mark.slow  # as above
+def test_a_killed_process_is_one_sentence_and_no_wait_for_ever() -> None:
+    with Runner(2) as runner, pytest.raises(WorkerLost) as lost:
+        runner.each(os._exit, [0, 0], "the stall")  # gone without a word
+    assert str(lost.value).startswith("a process at work on the stall was ended from outside")
+    assert "--processes 1" in str(lost.value)
+
+
+def test_a_copy_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> object:
+        raise ValueError("planted")
+
+    monkeypatch.setattr(runs, "_continue", broken)
+    with pytest.raises(InvariantError, match=r"seed 7, after no retries: ValueError: planted"):
+        execute_choices(spec(with_ways_out(), seed=7, choices=(("no retries",),)))
+
+
+def test_a_killed_copy_is_a_lost_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "_continue", lambda *_: os._exit(0))
+    with pytest.raises(WorkerLost, match=r"that tried no retries \(seed 1\) was ended"):
+        execute_choices(spec(with_ways_out(), choices=(("no retries",),)))
 
 
 def test_an_interrupted_runner_leaves_no_process_behind() -> None:
