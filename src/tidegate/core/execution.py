@@ -124,6 +124,9 @@ class Execution:
         if wait:
             self.until = now + wait
             return WAIT
+        if pipeline.plain and self.deadline is None:  # as in `_retry`, without its calls
+            self.number += 1
+            return ATTEMPT
         return self._retry(now)
 
     def wake(self, now: Instant) -> Step:

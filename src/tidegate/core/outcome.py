@@ -7,6 +7,8 @@ no is the hot path of a storm; they carry a reason and nothing of the call.
 from enum import IntEnum
 from typing import Final, NamedTuple, final
 
+import msgspec
+
 from tidegate.units import Instant
 
 __all__ = [
@@ -73,7 +75,7 @@ REJECTIONS: Final = tuple(Rejection(reason) for reason in Reason)
 
 
 @final
-class Permit:
+class Permit(msgspec.Struct, eq=False):
     """Leave to make one attempt, to be settled once with its outcome.
 
     `generation` is the policy's era in which it was given: a result that comes back in a later
@@ -81,13 +83,10 @@ class Permit:
     not been settled counts as lost (0: never).
     """
 
-    __slots__ = ("generation", "lease", "settled", "start")
-
-    def __init__(self, start: Instant, generation: int = 0, lease: Instant = 0) -> None:
-        self.start = start
-        self.generation = generation
-        self.lease = lease
-        self.settled = False
+    start: Instant
+    generation: int = 0
+    lease: Instant = 0
+    settled: bool = False
 
     def __repr__(self) -> str:
         return f"Permit(start={self.start}, generation={self.generation}, lease={self.lease})"

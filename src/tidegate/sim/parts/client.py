@@ -101,10 +101,14 @@ class Client:
             self._schedule(now)
 
     def arrive(self, now: Instant, _: None) -> None:
-        """One more request of an open client, and the appointment for the next."""
-        when = now + int(-log(1.0 - self._luck()) * self._mean_gap)
-        heappush(self._heap, (when, self._next(), self._arrive_event, None))
-        self.request(now, None)
+        """One more request of an open client, and more while nothing else comes before the next."""
+        heap, luck, gap = self._heap, self._luck, self._mean_gap
+        while True:
+            self.request(now, None)
+            now += int(-log(1.0 - luck()) * gap)
+            if now >= heap[0][0]:
+                heappush(heap, (now, self._next(), self._arrive_event, None))
+                return
 
     def request(self, now: Instant, _: None) -> None:
         """One request."""
@@ -119,7 +123,13 @@ class Client:
     def call_done(self, now: Instant, frame: Any, optional: bool, ok: bool) -> None:
         """One call of a request is over."""
         if self._only is not None:
-            self._over(now, frame.born, ok)
+            if ok and self._think is None:  # as in `_over`, without the call
+                second = frame.born // SECOND
+                self._eventual[second] += 1
+                if now - frame.born <= self._patience:
+                    self._good[second] += 1
+            else:
+                self._over(now, frame.born, ok)
             return
         verdict = self.steps.after(now, frame, optional, ok)
         if verdict is not None:

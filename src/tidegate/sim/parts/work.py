@@ -7,7 +7,7 @@ An `Attempt` is one try of one call: the callee's queue holds it, the caller's t
 What is made by the million is a msgspec record: a third of the price of an `__init__`.
 """
 
-from typing import Any, ClassVar, Final, Protocol, final
+from typing import Any, Final, Protocol, final
 
 import msgspec
 
@@ -64,15 +64,18 @@ class Attempt(msgspec.Struct, eq=False):
 
 @final
 class Request(msgspec.Struct, eq=False):
-    """A client's request that consists of one call: a `Frame` without the book-keeping."""
+    """A client's request that consists of one call: a `Frame` without the book-keeping.
 
-    depth: ClassVar[int] = 0
-    deadline: ClassVar[Instant] = NEVER
-    children: ClassVar[None] = None
-    called_off: ClassVar[bool] = False
+    All but the first two are the same for each; a field is read in half the time of a constant of
+    the class.
+    """
 
     owner: Owner
     born: Instant
+    depth: int = 0
+    deadline: Instant = NEVER
+    children: None = None
+    called_off: bool = False
 
 
 @final
