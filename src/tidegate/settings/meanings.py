@@ -77,8 +77,8 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
         "rate_limit": M("most requests admitted per second, for all replicas", "600/s"),
         "limit": M("most requests admitted at a time, in each replica", "50"),
         "refusal_cost": M(
-            "share of `time` that a refusal takes from the same workers, before queued work; with no"
-            " worker or waiting place for it, nothing is said and the caller's timer runs",
+            "share of `time` that a refusal takes from the same workers, before queued work; with"
+            " no worker or waiting place for it, nothing is said and the caller's timer runs",
             "5%",
         ),
         "abandoned": M(
