@@ -8,7 +8,7 @@ the worst trigger are rated and the best confirmed. An interrupted check reports
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -50,6 +50,8 @@ from tidegate.settings.system import Action, System, Trigger, protected
 from tidegate.settings.unknowns import sample
 from tidegate.units import SECOND, Duration
 
+_Rated: TypeAlias = tuple[Candidate, dict[str, Rating]]
+
 __all__ = ["Check", "choices"]
 
 RUNS_MAX: Final = 12
@@ -59,6 +61,7 @@ _BATCH: Final = 4  # four of four is settled at 95 % (Wilson's lower end is 0.51
 _WITHOUT: Final = 2  # runs without the amplifier: a mean, no verdict
 _TRIES: Final = 2  # runs of each choice of actions: one for each core of a small machine
 _CONFIRM: Final = 2  # runs that confirm a cure, beside the fluid that found it
+_RATED_TRIGGERS: Final = 5  # bad triggers under which every cure is rated, the worst first
 _CONFIRMED: Final = 3  # cures that are confirmed
 _ATTEMPTS_A_RUN: Final = 400_000  # above it a smaller copy is simulated
 _AROUND: Final = 150  # seconds before and after a trigger that are simulated as well
@@ -136,7 +139,8 @@ class Check:
         if trigger not in self._divisors:
             said = self._named.triggers[trigger] if trigger else None
             length = said.for_ if said is not None and said.for_ is not None else _REST
-            self._divisors[trigger] = _divisor(self._named, self.graph, length)
+            graph = self.graph if said is None else Graph(_suffering(self._named, said))
+            self._divisors[trigger] = _divisor(self._named, graph, length)
         return self._divisors[trigger]
 
     def _specs(self, system: System, trigger: str | None, count: int, **more: object) -> list[Spec]:
@@ -206,48 +210,54 @@ class Check:
             self.triggers[index] = msgspec.structs.replace(result, actions=tried)
 
     def _try_cures(self) -> None:
-        """Rate every cure of the worst trigger by the fluid, and simulate the best."""
+        """Rate every cure of the bad triggers by the fluid, and simulate the best."""
         bad = [t for t in self.triggers if is_bad(t.outcome)]
         bad = bad or [t for t in self.triggers if not t.objective_met]
+        bad.sort(key=lambda t: (-SEVERITY[t.outcome], -t.harm.value))
         if not bad or self.loop is None or self.binding is None:
             return
-        worst = max(bad, key=lambda t: (SEVERITY[t.outcome], t.harm.value)).trigger
+        names = [t.trigger for t in bad[:_RATED_TRIGGERS]]
         made = candidates(self._named, self.loop, self.binding)
         self.skipped.extend(f"{c.name}: beyond {MAX_CURES} cures" for c in made[MAX_CURES:])
-        pairs = self._rated(worst, made[:MAX_CURES])
-        pairs = sorted([*self._with_a_fence(worst, pairs), *pairs], key=_promise)
-        for rank, (candidate, rating) in enumerate(pairs):
+        rated = self._rated(names, made[:MAX_CURES])
+        rated = sorted([*self._with_a_fence(names, rated), *rated], key=_promise)
+        for rank, (candidate, ratings) in enumerate(rated):
             if rank < _CONFIRMED:
-                self._confirm(worst, candidate, rating)
+                self._confirm(names[0], candidate, ratings)
             else:
-                self.cures.append(rated_cure(candidate, worst, rating))
+                self.cures.append(rated_cure(candidate, ratings, names[0]))
         self.cures.sort(key=lambda cure: (not cure.cures, not cure.confirmed))
 
-    def _rated(self, trigger: str, made: Sequence[Candidate]) -> list[tuple[Candidate, Rating]]:
-        """Each with what the fluid says of it, the most promising first."""
-        ratings = self.runner.each(rate, [Case(c.system, trigger) for c in made], "rating cures")
-        return sorted(zip(made, ratings, strict=True), key=_promise)
+    def _rated(self, triggers: Sequence[str], made: Sequence[Candidate]) -> list[_Rated]:
+        """Each with what the fluid says of it under each trigger, the most promising first."""
+        cases = [Case(c.system, trigger) for c in made for trigger in triggers]
+        ratings = self.runner.each(rate, cases, "rating cures")
+        width = len(triggers)
+        rows = [ratings[i * width : (i + 1) * width] for i in range(len(made))]
+        rated = [
+            (candidate, dict(zip(triggers, row, strict=True)))
+            for candidate, row in zip(made, rows, strict=True)
+        ]
+        return sorted(rated, key=_promise)
 
-    def _with_a_fence(
-        self, trigger: str, pairs: Sequence[tuple[Candidate, Rating]]
-    ) -> list[tuple[Candidate, Rating]]:
+    def _with_a_fence(self, triggers: Sequence[str], rated: Sequence[_Rated]) -> list[_Rated]:
         """Where somebody falls that need not: the best cure of the loop with the best fence."""
         falling = {fall.client for t in self.triggers for fall in t.falls}
-        loop_cures = [candidate for candidate, _ in pairs if not candidate.fences]
+        loop_cures = [candidate for candidate, _ in rated if not candidate.fences]
         if not falling or not loop_cures or self.binding is None:
             return []
         made = [both(loop_cures[0], fence) for fence in fences(loop_cures[0].system, self.binding)]
-        rated = self._rated(trigger, [candidate for candidate in made if candidate.fences])
-        return rated[:1]
+        return self._rated(triggers, [candidate for candidate in made if candidate.fences])[:1]
 
-    def _confirm(self, trigger: str, candidate: Candidate, rating: Rating) -> None:
+    def _confirm(self, trigger: str, candidate: Candidate, ratings: dict[str, Rating]) -> None:
         specs = self._specs(candidate.system, trigger, _CONFIRM)
-        cure = simulated_cure(candidate, trigger, self.runner.map(specs, candidate.name))
+        runs = self.runner.map(specs, candidate.name)
+        cure = simulated_cure(candidate, ratings, trigger, runs)
         self.cures.append(cure)
-        if cure.cures == is_bad(rating.outcome):
+        said, seen = ratings[trigger].outcome, cure.by_trigger[trigger]
+        if is_bad(said) != is_bad(seen):
             self.disagreements.append(
-                f"{candidate.name}: {rating.outcome} in the fluid,"
-                f" {cure.by_trigger[trigger]} in the simulation"
+                f"{candidate.name}: {said} in the fluid, {seen} in the simulation"
             )
 
     def _vary_unknowns(self) -> None:
@@ -270,16 +280,27 @@ class Check:
         self.unknowns = effects(self.draft.unknowns, draws, bad)
 
 
-def _promise(pair: tuple[Candidate, Rating]) -> tuple[int, float]:
+def _promise(rated: _Rated) -> tuple[int, float]:
     """What sorts first is worth a simulation; of equals the gentler, which is made first."""
-    _, rating = pair
-    served = sum(rating.clients.values()) / len(rating.clients)
-    return SEVERITY[rating.outcome], -round(served, 2)
+    ratings = rated[1].values()
+    served = sum(sum(r.clients.values()) / len(r.clients) for r in ratings) / len(ratings)
+    return max(SEVERITY[rating.outcome] for rating in ratings), -round(served, 2)
 
 
 def _divisor(system: System, graph: Graph, length: Duration) -> int:
     attempts = sum(graph.worst.values()) * (length / SECOND + _AROUND)
     return choose_scale(system, attempts / _ATTEMPTS_A_RUN)
+
+
+def _suffering(system: System, trigger: Trigger) -> System:
+    """The system with as many requests and calls as `trigger` makes of them, if that is more."""
+    if trigger.call is not None and (trigger.per_request or 0) > 1:
+        return with_call(system, trigger.call, per_request=trigger.per_request)
+    client = system.clients.get(trigger.client or "")
+    if trigger.client is None or client is None or client.rate is None:
+        return system
+    more = msgspec.structs.replace(client, rate=client.rate * max(1.0, trigger.load or 1.0))
+    return msgspec.structs.replace(system, clients={**system.clients, trigger.client: more})
 
 
 def without_retries(system: System) -> System:

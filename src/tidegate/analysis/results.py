@@ -5,7 +5,7 @@ multiplied by n, so that every figure is the original's.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from tidegate.analysis.assumed import in_words
@@ -91,7 +91,7 @@ def trigger_result(
         finishes_at=measure(finish, "s") if finish and outcome == "slow to drain" else None,
         harm=harm,
         harm_without=bare,
-        harm_ratio=harm.value / bare.value if without and bare.value >= 1 else None,
+        harm_ratio=_ratio(runs, without),
         attempts_per_action=measure((_amplification(run, hit) for run in runs), "x"),
         wasted=measure((_wasted(run, hit) for run in runs), "share"),
         clients=[_client(client, runs) for client in system.clients],
@@ -104,6 +104,13 @@ def trigger_result(
         timeline=_timeline(same[0], hit, divisor, endless=trigger.for_ is None),
         duplicated=_duplicated(system, runs, divisor),
     )
+
+
+def _ratio(runs: Sequence[Run], without: Sequence[Run]) -> float | None:
+    """Harm divided by the harm under the same luck without retries; None if that is nothing."""
+    luck = {run.spec_seed for run in without}
+    bare = sum(_harm(run) for run in without)
+    return sum(_harm(run) for run in runs if run.spec_seed in luck) / bare if bare >= 1 else None
 
 
 def action_result(names: Sequence[str], runs: Sequence[Run]) -> ActionResult:
@@ -121,43 +128,61 @@ def action_result(names: Sequence[str], runs: Sequence[Run]) -> ActionResult:
     )
 
 
-def simulated_cure(candidate: Candidate, trigger: str, runs: Sequence[Run]) -> Cure:
-    """A cure as several runs showed it."""
+def simulated_cure(
+    candidate: Candidate, outcomes: Mapping[str, Rating], trigger: str, runs: Sequence[Run]
+) -> Cure:
+    """A cure as several runs of `trigger` showed it; other triggers as the fluid rated them."""
     outcome = common_outcome(runs)
     back = [after for run in runs if (after := _recovery(run)) is not None]
     during = (
         min(goodput(client, run.start, run.end) for client in run.clients.values()) for run in runs
     )
-    recovered = measure(back, "s") if back else None
-    return _cure(candidate, trigger, outcome, measure(during, "share"), recovered, confirmed=True)
+    late = back and max(back) > candidate.system.objective.within / SECOND
+    others = [rating.outcome for name, rating in outcomes.items() if name != trigger]
+    return _cure(
+        candidate,
+        {name: rating.outcome for name, rating in outcomes.items()} | {trigger: outcome},
+        cures=not late and not any(map(is_bad, [outcome, *others])),
+        during=measure(during, "share"),
+        recovered=measure(back, "s") if back else None,
+        confirmed=True,
+    )
 
 
-def rated_cure(candidate: Candidate, trigger: str, rating: Rating) -> Cure:
+def rated_cure(candidate: Candidate, outcomes: Mapping[str, Rating], trigger: str) -> Cure:
     """A cure as the fluid sees it."""
-    during, recovered = rating.during_measure(), rating.recovery_measure()
-    return _cure(candidate, trigger, rating.outcome, during, recovered, confirmed=False)
+    rating = outcomes[trigger]
+    late = (rating.recovered_after or 0) > candidate.system.objective.within / SECOND
+    return _cure(
+        candidate,
+        {name: rating.outcome for name, rating in outcomes.items()},
+        cures=not late and not any(is_bad(rating.outcome) for rating in outcomes.values()),
+        during=rating.during_measure(),
+        recovered=rating.recovery_measure(),
+        confirmed=False,
+    )
 
 
 def _cure(
     candidate: Candidate,
-    trigger: str,
-    outcome: Outcome,
+    by_trigger: dict[str, Outcome],
+    *,
+    cures: bool,
     during: Measure,
     recovered: Measure | None,
-    *,
     confirmed: bool,
 ) -> Cure:
     return Cure(
         cure=candidate.name,
         yaml=candidate.yaml,
         where=candidate.where,
-        by_trigger={trigger: outcome},
-        cures=not is_bad(outcome),
+        by_trigger=by_trigger,
+        cures=cures,
         goodput_during=during,
         recovered_after=recovered,
         cost=candidate.cost,
         confirmed=confirmed,
-        says=f"{candidate.name}: {outcome}",
+        says=f"{candidate.name}: {', '.join(f'{name} {o}' for name, o in by_trigger.items())}",
     )
 
 

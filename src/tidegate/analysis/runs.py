@@ -8,7 +8,6 @@ are spread over processes and the answer does not depend on how many there are.
 
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -102,12 +101,10 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     by_client: dict[str, Outcome]
     recovered_after: dict[str, float | None]
     finishes_after: float | None
-    cpu_seconds: float
 
 
 def execute(spec: Spec) -> Run:
     """Run it. The same spec gives the same run, anywhere."""
-    started = time.process_time()
     world, plan = _begin(spec)
     world.run(plan.end)
     if spec.trigger is None:  # left alone: nothing to come back from, so its last minute is judged
@@ -116,7 +113,7 @@ def execute(spec: Spec) -> Run:
     else:
         watch = Watch(world, start=plan.start, end=plan.end, lag=plan.lag)
         _follow(world, watch, plan.last, drain=spec.watch_drain)
-    return _report(world, watch, spec, time.process_time() - started)
+    return _report(world, watch, spec)
 
 
 def execute_choices(spec: Spec) -> list[Run]:
@@ -165,12 +162,11 @@ def _stuck(spec: Spec) -> tuple[World, _Plan]:
 
 
 def _continue(world: World, plan: _Plan, spec: Spec, choice: tuple[str, ...]) -> Run:
-    started = time.process_time()
     for name in choice:
         world.act(name, world.system.actions[name])
     watch = Watch(world, start=plan.start, end=plan.end, lag=plan.lag)
     _follow(world, watch, plan.last, drain=spec.watch_drain)
-    return _report(world, watch, spec, time.process_time() - started)
+    return _report(world, watch, spec)
 
 
 def _in_a_copy(world: World, plan: _Plan, spec: Spec, choice: tuple[str, ...]) -> Run:
@@ -238,7 +234,7 @@ def _follow(world: World, watch: Watch, last: Instant, *, drain: bool) -> None:
             return
 
 
-def _report(world: World, watch: Watch, spec: Spec, cpu: float) -> Run:
+def _report(world: World, watch: Watch, spec: Spec) -> Run:
     check_invariants(world)
     seconds = world.now // SECOND
     verdict = verdict_of(watch)
@@ -273,7 +269,6 @@ def _report(world: World, watch: Watch, spec: Spec, cpu: float) -> Run:
         by_client=verdict.by_client,
         recovered_after=verdict.recovered_after,
         finishes_after=verdict.finishes_after,
-        cpu_seconds=cpu,
     )
 
 
@@ -318,12 +313,11 @@ class Runner:
 
     def map(self, specs: Sequence[Spec], what: str) -> list[Run]:
         """Execute all and return them in the order of `specs`."""
-        return self._counted(self.each(execute, specs, what))
+        return self.each(execute, specs, what)
 
     def choices(self, specs: Sequence[Spec], what: str) -> list[list[Run]]:
         """As `map`, with one run for each of a spec's choices."""
-        answers = self.each(execute_choices, specs, what)
-        return [self._counted(runs) for runs in answers]
+        return self.each(execute_choices, specs, what)
 
     def each(
         self, call: Callable[[_Asked], _Answer], specs: Sequence[_Asked], what: str
@@ -334,19 +328,19 @@ class Runner:
         if self.workers == 1 or (len(specs) == 1 and self._pool is None):
             answers = []
             for spec in specs:
-                answers.append(call(spec))
+                answers.append(self._counted(_timed(call, spec)))
                 self._tell(what, len(answers), len(specs))
             return answers
         try:
             with _interrupts_held():
-                futures = [self._started().submit(call, spec) for spec in specs]
+                futures = [self._started().submit(_timed, call, spec) for spec in specs]
             pending = set(futures)
             while pending:
                 ended, pending = wait(pending, _TELL_EVERY, FIRST_COMPLETED)
                 for future in ended:
                     future.result()  # the first that fails is the last that is waited for
                 self._tell(what, len(specs) - len(pending), len(specs))
-            return [future.result() for future in futures]
+            return [self._counted(future.result()) for future in futures]
         except BrokenProcessPool:
             raise WorkerLost(f"a process at work on {what} {_ENDED}") from None
 
@@ -363,13 +357,22 @@ class Runner:
             self._pool = ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"))
         return self._pool
 
-    def _counted(self, runs: list[Run]) -> list[Run]:
-        self.cpu_seconds += sum(run.cpu_seconds for run in runs)
-        return runs
+    def _counted(self, timed: tuple[_Answer, float]) -> _Answer:
+        answer, cpu_seconds = timed
+        self.cpu_seconds += cpu_seconds
+        return answer
 
     def _tell(self, what: str, done: int, total: int) -> None:
         if self._progress is not None:
             self._progress(f"{what}: {done} of {total}")
+
+
+def _timed(call: Callable[[_Asked], _Answer], asked: _Asked) -> tuple[_Answer, float]:
+    """The answer, and the processor time of this process and of those that it forked for it."""
+    before = os.times()
+    answer = call(asked)
+    after = os.times()
+    return answer, sum(after[:4]) - sum(before[:4])
 
 
 @contextmanager

@@ -35,7 +35,7 @@ def report(check: "Check", *, version: str) -> CheckReport:
         version=version,
         source=check.source,
         verdict=verdict,
-        says=_sentence(check, verdict, worst),
+        says=_sentence(check, verdict, worst) + _where(check),
         harm_ratio=worst.harm_ratio if worst else None,
         falls=sorted({fall.client for t in check.triggers for fall in t.falls}),
         stays=[t.trigger for t in check.triggers if t.stays],
@@ -109,6 +109,14 @@ def _sentence(check: "Check", verdict: Verdict, worst: TriggerResult | None) -> 
     if not worst.objective_met:
         return f"after {what} it comes back, later than the objective allows"
     return f"after {what} it comes back by itself"
+
+
+def _where(check: "Check") -> str:
+    """In what part of what the file leaves open the sentence is true, if not in all of it."""
+    held = check.holds_in
+    if held is None or held.value >= 1:
+        return ""
+    return f"; so it ends in {held.value:.0%} of what the file leaves open"
 
 
 def _who(check: "Check", worst: TriggerResult) -> str:

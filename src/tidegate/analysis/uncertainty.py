@@ -38,8 +38,10 @@ def _effect(
     if not worse or not better:
         says = f"{name}: the verdict is the same over all of its range"
     else:
-        side = "high" if toward > 0 else "low"
-        says = f"{name}: the bad outcomes come with {side} values"
+        side = "high values" if toward > 0 else "low values"
+        if unknown.kind == "utilisation":
+            side = "the busier ones" if toward > 0 else "the less busy ones"
+        says = f"{name}: the bad outcomes come with {side}"
     return UnknownEffect(
         path=name,
         low=unknown.text(unknown.low),

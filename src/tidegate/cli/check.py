@@ -140,6 +140,8 @@ def _processes(text: str) -> int:
 
 def _repeat(arguments: argparse.Namespace) -> str:
     words = ["tidegate", "check", *map(str, arguments.files), "--seed", str(arguments.seed)]
+    if arguments.fail_on is not None:
+        words += ["--fail-on", arguments.fail_on]
     return shlex.join(words)
 
 

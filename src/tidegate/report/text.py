@@ -97,7 +97,7 @@ def _journeys(report: CheckReport, width: int) -> list[str]:
         if journey.removals:
             best = min(journey.removals, key=lambda r: r.needs_then - r.needs)
             then = share(best.needs_then)
-            told += f"; {then} need {clean(best.service)} if {clean(best.call)} may fail"
+            told += f"; were {clean(best.call)} optional, {then} would need {clean(best.service)}"
         lines += hang("needs", told, width, _LABEL)
     return lines + _more(len(report.journeys) - _JOURNEYS, "journey", width)
 

@@ -138,8 +138,8 @@ BREACHES = [
     breach(
         "overloaded-at-once",
         [part(CALL, "attempts: 3, budget: 10%")],
-        f"error {CALL}: when stock refuses because it is overloaded, stock asks again in the same"
-        " instant, up to 2 more times",
+        f"error {CALL}: when stock refuses because it is overloaded, the call stock asks again in"
+        " the same instant, up to 2 more times",
     ),
     breach(
         "retry-at-once",

@@ -80,7 +80,7 @@ def retry_no_budget(view: View) -> Iterator[Hit]:
 def retry_at_once(view: View) -> Iterator[Hit]:
     """Retries that leave in the instant of the failure."""
     for edge in view.edges:
-        if tries(edge.call) > 1 and not _first_wait(edge) and not _told_no(edge):
+        if tries(edge.call) > 1 and not _first_wait(edge) and not _told_no(view, edge):
             yield Hit(
                 edge.path,
                 f"{edge.name} repeats without a wait: all callers that failed together come"
@@ -93,11 +93,11 @@ def retry_at_once(view: View) -> Iterator[Hit]:
 def overloaded_at_once(view: View) -> Iterator[Hit]:
     """A refusal answered by asking again in the same instant."""
     for edge in view.edges:
-        if tries(edge.call) > 1 and not _first_wait(edge) and _told_no(edge):
+        if tries(edge.call) > 1 and not _first_wait(edge) and _told_no(view, edge):
             yield Hit(
                 edge.path,
-                f"when {edge.callee} refuses because it is overloaded, {edge.name} asks again in"
-                f" the same instant, up to {edge.call.attempts - 1} more"
+                f"when {edge.callee} refuses because it is overloaded, the call {edge.name} asks"
+                f" again in the same instant, up to {edge.call.attempts - 1} more"
                 f" {'time' if edge.call.attempts == 2 else 'times'}",
                 "wait before each retry, with jitter, or do not repeat what was refused",
                 change(((*edge.path, "backoff"), "100ms")),
@@ -209,8 +209,13 @@ def _first_wait(edge: Edge) -> int:
     return edge.call.backoff.base if edge.call.backoff else 0
 
 
-def _told_no(edge: Edge) -> bool:
-    return "overloaded" in edge.call.retry_on
+def _told_no(view: View, edge: Edge) -> bool:
+    """Whether the call is repeated on a refusal, and its callee can refuse at all."""
+    service = view.services[edge.callee]
+    refuses = service.queue.limit is not None and service.queue.full == "refuse"
+    refuses |= service.limit is not None or service.rate_limit is not None
+    refuses |= service.queue.codel is not None or service.queue.late
+    return refuses and "overloaded" in edge.call.retry_on
 
 
 RULES: Final = (
