@@ -163,6 +163,8 @@ class Caller:
     def set_calls(self, site: "Site", per_request: float) -> None:
         """Make `per_request` calls; beyond 16 of them each stands for several."""
         slots = [slot for slot in self.slots if slot.site is site]
+        if not slots:
+            return  # it is another's call
         times = max(1.0, per_request / len(slots))
         for number, slot in enumerate(slots):
             slot.times = times
