@@ -305,19 +305,11 @@ def _falls(graph: Graph, hit: str | None, trigger: Trigger, runs: Sequence[Run])
 
 
 def _duplicated(system: System, runs: Sequence[Run], divisor: int) -> Measure | None:
-    """Attempts repeated after a timeout on calls whose effect must not be repeated."""
-    effects = {
-        name
-        for _, _, calls in system.callers()
-        for name, call in calls.items()
-        if not call.idempotent
-    }
-    if not effects:
+    """Attempts repeated after a timeout of what must not be done twice; None if there is none."""
+    calls = [call for _, _, made in system.callers() for call in made.values()]
+    if all(call.idempotent for call in calls):
         return None
-    return measure(
-        (divisor * sum(run.repeated.get(name, 0) for name in effects) for run in runs),
-        "repeated effects",
-    )
+    return measure((divisor * sum(run.repeated.values()) for run in runs), "repeated effects")
 
 
 def _timeline(run: Run, hit: str | None, divisor: int, *, endless: bool) -> Timeline:

@@ -101,7 +101,7 @@ class CallTally(_Tally):
         self.failures = 0
         self.overloaded = 0
         self.cancelled = 0  # the caller itself was cancelled
-        self.repeated = 0  # tried again after a timeout, so perhaps done twice
+        self.repeated = 0  # tried again after a timeout, of what must not be done twice
         self.rejected = 0  # never sent: breaker, limit, rate or deadline
 
     @property

@@ -64,6 +64,7 @@ class World:
         self._steps: Final[dict[str, list[Step]]] = {}
         self._streams: Final = Streams(seed)
         self._inherits: Final = self._who_inherits_a_deadline()
+        self._effects: Final = self._who_works_on_effects()
         self._build()
         self._faults: Final = self._make_faults()
         self._totals: Final = self._find_totals()
@@ -177,13 +178,13 @@ class World:
     ) -> Steps:
         entries = []
         for name, call in calls.items():
-            site = self._site(part, name, call, inherits=caller in self._inherits)
+            site = self._site(part, caller, name, call)
             entry = Step(site, float(call.per_request), call.wait)
             self._steps.setdefault(name, []).append(entry)
             entries.append(entry)
         return Steps(entries, self._streams.stream(f"calls/{part}"), parallel=parallel)
 
-    def _site(self, part: str, name: str, call: settings.Call, *, inherits: bool) -> CallSite:
+    def _site(self, part: str, caller: str, name: str, call: settings.Call) -> CallSite:
         tally = self.calls.setdefault(name, CallTally(self.horizon))
         network = None
         if call.network is not None:
@@ -199,7 +200,8 @@ class World:
             network=network,
             log=self.log,
             spans=self.spans,
-            inherits_deadline=inherits,
+            inherits_deadline=caller in self._inherits,
+            carries_effects=not call.idempotent or caller in self._effects,
         )
         self.sites.setdefault(name, []).append(site)
         return site
@@ -211,6 +213,16 @@ class World:
             for name, call in calls.items()
             if call.propagate
         )
+
+    def _who_works_on_effects(self) -> frozenset[str]:
+        """Services that are asked, directly or from further up, for what must not be done twice."""
+        reached: set[str] = set()
+        for _ in self.system.services:
+            for _, caller, calls in self.system.callers():
+                for name, call in calls.items():
+                    if not call.idempotent or caller in reached:
+                        reached.add(self.system.target_of(name, call))
+        return frozenset(reached)
 
     def _make_faults(self) -> dict[tuple[str, str], Faults]:
         faults: dict[tuple[str, str], Faults] = {}

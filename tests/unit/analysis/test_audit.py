@@ -125,9 +125,9 @@ BREACHES = [
     ),
     breach(
         "effects-repeated",
-        [part(CALL, f"attempts: 3, {WAIT}, budget: 10%, idempotent: false")],
-        f"error {CALL}: stock is not idempotent and is tried 3 times: after a timeout or an error"
-        " it can be done twice",
+        [part(CALL, f"attempts: 3, {WAIT}, budget: 10%"), part(OPEN, "idempotent: false")],
+        f"error {OPEN}: open is not idempotent and stands above stock, which is tried 3 times:"
+        " after a timeout or an error it can be done twice",
     ),
     breach(
         "effects-repeated",

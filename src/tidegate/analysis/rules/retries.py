@@ -120,19 +120,24 @@ def retry_no_jitter(view: View) -> Iterator[Hit]:
 
 
 def effects_repeated(view: View) -> Iterator[Hit]:
-    """An effect that must not happen twice, on a path that repeats it."""
+    """An effect that must not happen twice, on a path that repeats it.
+
+    The call itself is not repeated after a timeout or an error; those above it know no better, and
+    those below it repeat their part of the work.
+    """
     above = _repeating_above(view)
     for edge in view.edges:
         if edge.call.idempotent:
             continue
-        culprit = edge if repeats_failures(edge.call) else above.get(edge.caller)
+        upper = above.get(edge.caller)
+        culprit = upper or _repeating_below(view, edge.callee)
         if culprit is None:
             continue
-        who = "is" if culprit is edge else f"stands below {culprit.name}, which is"
+        side = "below" if culprit is upper else "above"
         yield Hit(
             edge.path,
-            f"{edge.name} is not idempotent and {who} tried {culprit.call.attempts} times: after a"
-            " timeout or an error it can be done twice",
+            f"{edge.name} is not idempotent and stands {side} {culprit.name}, which is tried"
+            f" {culprit.call.attempts} times: after a timeout or an error it can be done twice",
             "do not repeat it; or send a key that makes a repeat harmless (idempotent: true)",
             change(((*culprit.path, "attempts"), "1")),
         )
@@ -203,6 +208,19 @@ def _repeating_above(view: View) -> dict[str, Edge]:
                 found[edge.callee] = found[caller]
                 front.append(edge.callee)
     return found
+
+
+def _repeating_below(view: View, service: str) -> Edge | None:
+    """The nearest call that `service` makes, itself or further down, which repeats failures."""
+    seen, front = {service}, deque([service])
+    while front:
+        for edge in view.out_of[front.popleft()]:
+            if repeats_failures(edge.call):
+                return edge
+            if edge.callee not in seen:
+                seen.add(edge.callee)
+                front.append(edge.callee)
+    return None
 
 
 def _first_wait(edge: Edge) -> int:

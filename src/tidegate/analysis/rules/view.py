@@ -208,8 +208,12 @@ class View:
 
 
 def tries(call: Call) -> int:
-    """How often one call can be tried: its attempts, or 1 when nothing is repeated."""
-    return call.attempts if call.retry_on else 1
+    """How often one call can be tried: its attempts, or 1 when nothing is repeated.
+
+    What must not be done twice is repeated only where it was refused, and so not done.
+    """
+    repeated = call.retry_on if call.idempotent else "overloaded" in call.retry_on
+    return call.attempts if repeated else 1
 
 
 def repeats_failures(call: Call) -> bool:
@@ -217,7 +221,8 @@ def repeats_failures(call: Call) -> bool:
 
     It reaches the caller as a failure or a timeout; overloaded is what the callee itself refuses.
     """
-    return tries(call) > 1 and bool({"timeout", "failure"}.intersection(call.retry_on))
+    failing = bool({"timeout", "failure"}.intersection(call.retry_on))
+    return call.idempotent and call.attempts > 1 and failing
 
 
 def amplification(call: Call) -> float:

@@ -44,7 +44,9 @@ class CallSite:
     __slots__ = (
         "_begun",
         "_by_deadline",
+        "_carries",
         "_direct",
+        "_effect",
         "_extra_latency",
         "_lane",
         "_log",
@@ -77,6 +79,7 @@ class CallSite:
         log: EventLog | None,
         spans: SpanRecorder | None,
         inherits_deadline: bool,
+        carries_effects: bool,
     ) -> None:
         self.name: Final = name
         self.pipeline: Final = pipeline
@@ -94,6 +97,8 @@ class CallSite:
         self._quiet: Final = not (watched or target.cancels)
         self._single = call.attempts == 1
         self._timeout: Final = call.timeout if call.timeout is not None else NEVER
+        self._effect: Final = not call.idempotent
+        self._carries: Final = carries_effects
         self._by_deadline: Final = call.deadline is not None or inherits_deadline
         self._lane: Final = None if call.timeout is None else Lane(loop, self._timed_out)
         # What a frozen caller will hear of when it thaws; None while it is not frozen.
@@ -124,6 +129,8 @@ class CallSite:
                 return
             ticket = answer
         attempt = Attempt(self, frame, now, now + self._timeout, frame.depth, ticket)
+        if self._carries:
+            attempt.effect = self._effect or frame.effect
         lane = self._lane
         if lane is not None:
             lane.queue.append(attempt)
@@ -260,8 +267,6 @@ class CallSite:
 
         Written flat as well: in a storm most attempts are sent from here.
         """
-        if execution.outcome is TIMEOUT:
-            self.tally.repeated += 1
         timeout, lane = self._timeout, self._lane
         if execution.deadline is not None:
             assert execution.timeout is not None
@@ -269,6 +274,10 @@ class CallSite:
                 timeout, lane = execution.timeout, None
         depth = frame.depth + execution.number - 1
         attempt = Attempt(self, frame, now, now + timeout, depth, execution)
+        if self._carries:
+            attempt.effect = self._effect or frame.effect
+            # After a timeout nobody knows whether it was done.
+            self.tally.repeated += attempt.effect and execution.outcome is TIMEOUT
         if lane is not None:
             lane.queue.append(attempt)
             if not lane.armed:

@@ -43,13 +43,14 @@ class Owner(Protocol):
 class Attempt(msgspec.Struct, eq=False):
     """One try of one call. Kept small: a storm holds millions of them in its queues.
 
-    Waiting in a queue and given up, it is 168 bytes with its two instants and its place.
+    Waiting in a queue and given up, it is 176 bytes with its two instants and its place.
 
     `sent` is when it left, and once it has arrived, when it did. `ticket` is what is to be settled
     at its end: the permit of a first attempt, the execution of a later one. `depth` is how many
     retries it is away from a request that is nobody's retry. `replica` and `work` are the callee's
     side of it, which only a callee that cancels what is abandoned keeps: the frame while it makes
-    calls, OVER when there is nothing left to cancel.
+    calls, OVER when there is nothing left to cancel. `effect`: it, or a call above it, must not be
+    done twice.
     """
 
     site: Any
@@ -60,6 +61,7 @@ class Attempt(msgspec.Struct, eq=False):
     ticket: Permit | Execution | None
     replica: Any = None
     work: Any = None
+    effect: bool = False
 
 
 @final
@@ -76,6 +78,7 @@ class Request(msgspec.Struct, eq=False):
     deadline: Instant = NEVER
     children: None = None
     called_off: bool = False
+    effect: bool = False
 
 
 @final
@@ -94,6 +97,7 @@ class Frame:
         "degraded",
         "depth",
         "done",
+        "effect",
         "index",
         "owner",
         "pending",
@@ -117,6 +121,7 @@ class Frame:
         self.repeat = -1  # how often the present call is still to be made; -1: not yet drawn
         self.pending = 0
         self.done = False
+        self.effect = attempt is not None and attempt.effect
         self.degraded = False
         self.children: dict[Attempt, None] | None = None
 
