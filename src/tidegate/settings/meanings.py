@@ -159,7 +159,11 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
             "silence",
         ),
         "codel": M("drop what waited too long while the delay stays high", "{target: 5ms}"),
-        "late": M("drop at its turn what can no longer finish before its caller leaves", "true"),
+        "late": M(
+            "drop at its turn what can no longer finish before its caller leaves, where the call"
+            " says when that is (`propagate`)",
+            "true",
+        ),
     },
     policies.CoDel: {
         "target": M("delay that a standing queue may have", "5ms"),

@@ -89,7 +89,6 @@ QUIET = [
     part(STOCK, "time: {median: 8ms, p99: 40ms}"),
     part(STOCK, "time: {constant: 10ms}"),
     part(STOCK, "queue: {limit: null, order: adaptive_lifo}"),
-    part(STOCK, "queue: {limit: null, late: true}"),
     part(STOCK, "queue: {limit: null, codel: {}}"),
     part(STOCK, "rate_limit: 200/s, limit: 20, refusal_cost: 50%"),
     part(SHOP, "blocking: false"),
@@ -240,6 +239,12 @@ BREACHES = [
         " it asked before: up to 3 requests' work for one answer",
     ),
     breach(
+        "late-untold",
+        [part(STOCK, "queue: {late: true}")],
+        "warning services.stock: stock drops what can no longer finish in time, but the call stock"
+        " does not say how long it waits: nothing of it is ever dropped",
+    ),
+    breach(
         "pool-fills",
         [part(CALL, "per_request: 50%, timeout: 1500ms")],
         f"error {CALL}: when stock stalls, shop wants 77 workers and has 40 (stock holds 100/s x"
@@ -372,6 +377,7 @@ SILENT = [
     ("no-timeout", [part(CALL, "timeout: null, deadline: 1s")]),
     ("no-timeout", [part(OPEN, "propagate: true"), part(CALL, "timeout: null")]),
     ("no-timeout", [part(CALL, "timeout: null, optional: true, wait: false")]),
+    ("late-untold", [part(STOCK, "queue: {late: true}"), part(CALL, "propagate: true")]),
     ("abandoned-finished", [part(CALL, "attempts: 3, budget: 10%")]),
     ("abandoned-finished", [part(CALL, "attempts: 3, retry_on: [failure, overloaded]")]),
     ("abandoned-finished", [part(CALL, "attempts: 3"), part(STOCK, "queue: {late: true}")]),

@@ -209,7 +209,10 @@ def _served_in_time(view: View, service: str, first: Edge) -> float:
 
 
 def _places(in_time: float) -> str:
-    return str(max(1, math.floor(in_time / 2)))
+    """Half of what is served in time, in two digits: nobody would set 11,111."""
+    half = max(1, math.floor(in_time / 2))
+    digits = max(0, len(str(half)) - 2)
+    return str(half // 10**digits * 10**digits)
 
 
 def _needing(per_request: float, *, optional: bool) -> float:

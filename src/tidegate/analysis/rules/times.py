@@ -131,6 +131,23 @@ def abandoned_finished(view: View) -> Iterator[Hit]:
             )
 
 
+def late_untold(view: View) -> Iterator[Hit]:
+    """A service that would drop what is late, and callers who do not say how long they wait."""
+    for name, service in view.services.items():
+        silent = [
+            e for e in view.into[name] if not e.call.propagate and math.isfinite(patience(e.call))
+        ]
+        if service.queue.late and service.workers is not None and silent:
+            names = " and ".join(f"the call {edge.name}" for edge in silent)
+            yield Hit(
+                ("services", name),
+                f"{name} drops what can no longer finish in time, but {names} does not say how long"
+                " it waits: nothing of it is ever dropped",
+                "send the remaining time along",
+                change(*(((*edge.path, "propagate"), "true") for edge in silent)),
+            )
+
+
 def _leaves_and_returns(edge: Edge) -> bool:
     leaves = math.isfinite(patience(edge.call)) and "timeout" in edge.call.retry_on
     return leaves and unbounded(edge)
@@ -197,4 +214,5 @@ RULES: Final = (
     Rule("calls-outlive-caller", "warning", calls_outlive_caller),
     Rule("timeout-below-p99", "warning", timeout_below_p99),
     Rule("abandoned-finished", "warning", abandoned_finished),
+    Rule("late-untold", "warning", late_untold),
 )
