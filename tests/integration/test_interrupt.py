@@ -1,7 +1,7 @@
 """What people do to a check that takes long: watch it, stop it, kill what it started.
 
-Everything that a check starts holds its standard output, so to read that to its end is to wait for
-the last of them; a process left behind would make the test hang, not fail by chance.
+Everything that a check starts holds its terminal, so to read that to its end is to wait for the
+last of them; a process left behind would make the test hang, not fail by chance.
 """
 
 import json
@@ -11,9 +11,10 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import tempfile
+from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -56,87 +57,90 @@ def system(tmp_path: Path) -> Path:
     return path
 
 
-@contextmanager
-def watched(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+class Watched:
     """A check in a group of its own, as a shell starts it, with a terminal to tell its progress."""
-    terminal, end = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tidegate", "check", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=end,
-        text=True,
-        start_new_session=True,
-    )
-    os.close(end)
-    try:
-        yield process, terminal
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        os.close(terminal)
 
+    def __init__(self, *arguments: str) -> None:
+        self.printed = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by __exit__
+        self.terminal, end = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tidegate", "check", *arguments],
+            stdout=self.printed,
+            stderr=end,
+            start_new_session=True,
+        )
+        os.close(end)
 
-def read_until(terminal: int, word: str) -> str:
-    """What the terminal shows until it says `word`."""
-    shown = ""
-    while word not in shown:
-        shown += os.read(terminal, 1000).decode()
-    return shown
+    def __enter__(self) -> Self:
+        return self
 
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        os.close(self.terminal)
+        self.printed.close()
 
-def rest_of(terminal: int) -> str:
-    """All that is still shown, until nobody can write any more."""
-    shown = ""
-    try:
-        while piece := os.read(terminal, 1000).decode():
-            shown += piece
-    except OSError:  # how Linux says that the other end is closed
-        pass
-    return shown
+    def wait_for(self, word: str) -> None:
+        """Until the terminal shows `word`."""
+        shown = ""
+        while word not in shown:
+            shown += os.read(self.terminal, 1000).decode()
 
+    def end(self) -> tuple[str, str, int]:
+        """All that was printed, all that is still shown until nobody can write, the exit code."""
+        shown = ""
+        with suppress(OSError):  # how Linux says that the other end is closed
+            while piece := os.read(self.terminal, 1000).decode():
+                shown += piece
+        code = self.process.wait()
+        self.printed.seek(0)
+        return self.printed.read(), shown, code
 
-def workers_of(process: subprocess.Popen[str]) -> list[int]:
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    return [int(c) for c in children if b"spawn_main" in Path(f"/proc/{c}/cmdline").read_bytes()]
+    def workers(self) -> list[int]:
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        return [
+            int(child)
+            for child in children.split()
+            if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
+        ]
 
 
 def test_control_c_tells_what_is_known_and_leaves_nothing_running(system: Path) -> None:
-    with watched(str(system), "--json", "--processes", "2") as (process, terminal):
-        read_until(terminal, "endless: 0 of 4")
-        os.killpg(process.pid, signal.SIGINT)
-        printed, _ = process.communicate()
-        shown = rest_of(terminal)
+    with Watched(str(system), "--json", "--processes", "2") as check:
+        check.wait_for("endless: 0 of 4")
+        os.killpg(check.process.pid, signal.SIGINT)
+        printed, shown, code = check.end()
     report = json.loads(printed)
     assert report["interrupted"] is True
     assert [t["trigger"] for t in report["triggers"]] == ["short"]
     assert (report["verdict"], report["exit_code"]) == ("fails", 1)
-    assert process.returncode == 1  # a finding stays one
+    assert code == 1  # a finding stays one
     assert shown.endswith(WIPED)  # and no traceback of a worker stands below it
 
 
 def test_control_c_before_anything_is_found_exits_with_130(tmp_path: Path) -> None:
     path = tmp_path / "calm.yaml"
     path.write_text(LONG.replace("short: {", "first: {").replace("10s}", "20h}"))
-    with watched(str(path), "--processes", "2") as (process, terminal):
-        read_until(terminal, "first: 0 of 4")
-        os.killpg(process.pid, signal.SIGINT)
-        printed, _ = process.communicate()
-    assert process.returncode == 130
+    with Watched(str(path), "--processes", "2") as check:
+        check.wait_for("first: 0 of 4")
+        os.killpg(check.process.pid, signal.SIGINT)
+        printed, _, code = check.end()
+    assert code == 130
     assert "INTERRUPTED" in printed
     assert "stopped before anything was tried" in printed
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="asks /proc for the workers")
 def test_a_killed_worker_is_one_sentence(system: Path) -> None:
-    with watched(str(system), "--processes", "2") as (process, terminal):
-        read_until(terminal, "endless: 0 of 4")
-        os.kill(workers_of(process)[0], signal.SIGKILL)
-        printed, _ = process.communicate()
-        shown = rest_of(terminal).rpartition(WIPED)[2]
-    assert (process.returncode, printed) == (3, "")
-    assert shown.count("\n") == 1
-    assert shown.startswith("tidegate: a process at work on endless was ended from outside")
+    with Watched(str(system), "--processes", "2") as check:
+        check.wait_for("endless: 0 of 4")
+        os.kill(check.workers()[0], signal.SIGKILL)
+        printed, shown, code = check.end()
+    assert (code, printed) == (3, "")
+    left = shown.rpartition(WIPED)[2]
+    assert left.count("\n") == 1
+    assert left.startswith("tidegate: a process at work on endless was ended from outside")
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])

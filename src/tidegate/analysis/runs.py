@@ -332,8 +332,9 @@ class Runner:
                 self._tell(what, len(answers), len(specs))
             return answers
         try:
+            pool = self._started()
             with _interrupts_held():
-                futures = [self._started().submit(_timed, call, spec) for spec in specs]
+                futures = [pool.submit(_timed, call, spec) for spec in specs]
             pending = set(futures)
             while pending:
                 ended, pending = wait(pending, _TELL_EVERY, FIRST_COMPLETED)
@@ -353,6 +354,7 @@ class Runner:
             self._pool = None
 
     def _started(self) -> ProcessPoolExecutor:
+        """The pool, without a process yet; Python's own tracker starts here, and lifts the mask."""
         if self._pool is None:
             self._pool = ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"))
         return self._pool

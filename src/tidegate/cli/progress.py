@@ -36,6 +36,6 @@ class Progress:
             return
         width = shutil.get_terminal_size((80, 24)).columns - 1
         line = f"{elapsed:4.0f} s  {what}"[:width]
+        self._shown = True  # first: Ctrl-C may come as soon as the line is seen
         self._stream.write(f"\r\x1b[K{line}")
         self._stream.flush()
-        self._shown = True

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -139,6 +140,14 @@ def test_where_there_are_threads_nothing_is_done_here() -> None:
 def test_what_goes_wrong_in_a_process_is_told_here(workers: int) -> None:
     with Runner(workers) as runner, pytest.raises(ValueError, match="'three'"):
         runner.each(int, ["1", "2", "three"], "numbers")
+
+
+@pytest.mark.slow  # as above
+def test_ctrl_c_is_not_for_the_workers() -> None:
+    with Runner(2) as runner:
+        masks = runner.each(partial(signal.pthread_sigmask, signal.SIG_BLOCK), [()] * 4, "masks")
+    assert all(signal.SIGINT in mask for mask in masks)
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 @pytest.mark.slow  # as above
