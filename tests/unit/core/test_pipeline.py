@@ -123,3 +123,19 @@ def test_transitions_are_drained_once_and_there_are_none_without_a_breaker() -> 
     line.settle(5, permit, FAILURE)
     assert [(change.at, change.after) for change in line.drain_transitions()] == [(5, "open")]
     assert line.drain_transitions() == []
+
+
+def test_what_must_not_be_done_twice_is_repeated_only_after_a_refusal() -> None:
+    """A refused one was not done; one that failed or was given up may have been."""
+    line = pipeline(attempts=2, idempotent=False)
+    assert [outcome.name for outcome in type(SUCCESS) if line.retryable[outcome]] == ["OVERLOADED"]
+    assert not any(pipeline(attempts=2, idempotent=False, retry_on=("timeout",)).retryable)
+
+
+def test_a_refused_request_pays_nothing_into_the_budget() -> None:
+    """Else an hour behind an open breaker would pay for a burst of retries when it closes."""
+    line = pipeline(budget=Budget(ratio=1.0), rate_limit=RateLimit(rate=1, burst=1))
+    assert line.budget is not None
+    assert refused(line.admit(0, 0)) is None
+    assert refused(line.admit(0, 0)) is Reason.RATE
+    assert line.budget.snapshot(0).requests == 1
