@@ -49,7 +49,6 @@ TESTED_TOGETHER = {
     },
     "tests/simulation/test_traces_of_a_simulation.py": {"sim/spans.py"},
     "tests/simulation/test_marketplace.py": {
-        "analysis/summary.py",
         "sim/faults.py",
         "sim/invariants.py",
         "sim/parts/caller.py",
