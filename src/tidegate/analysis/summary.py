@@ -91,9 +91,29 @@ def _falls_alone(check: "Check") -> bool:
     )
 
 
+def _unwell(check: "Check") -> list[str]:
+    """The clients that are below the objective in each run without a trigger, in its last minute.
+
+    What is not well before a trigger cannot be well again after it.
+    """
+    return [
+        name
+        for name in check.system.clients
+        if check.rest
+        and all(
+            goodput(run.clients[name], max(0, run.known - _LAST), run.known)
+            < check.system.objective.goodput
+            for run in check.rest
+        )
+    ]
+
+
 def _sentence(check: "Check", verdict: Verdict, worst: TriggerResult | None) -> str:
     if verdict == "collapses by itself":
         return "goodput falls and stays down at today's load, without any trigger"
+    unwell = _unwell(check)
+    if unwell and worst is not None and not worst.objective_met:
+        return f"today's load keeps {_listed(unwell)} below the objective, without any trigger"
     if worst is None and check.interrupted:
         return "it was stopped before anything was tried"
     if worst is None or (verdict == "stable" and worst.outcome == "unharmed"):
@@ -121,8 +141,11 @@ def _where(check: "Check") -> str:
 
 def _who(check: "Check", worst: TriggerResult) -> str:
     objective = check.system.objective.goodput
-    down = [c.client for c in worst.clients if c.after.value < objective]
-    return " and ".join(down) if len(down) <= 3 else f"{len(down)} clients"
+    return _listed([c.client for c in worst.clients if c.after.value < objective])
+
+
+def _listed(clients: list[str]) -> str:
+    return " and ".join(clients) if len(clients) <= 3 else f"{len(clients)} clients"
 
 
 def _hysteresis(check: "Check") -> Hysteresis | None:

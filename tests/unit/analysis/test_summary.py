@@ -23,7 +23,7 @@ def checked(
 ) -> Check:
     """A check whose one trigger was seen to end so."""
     check = Check(system, source="s.yaml", repeat="tidegate check s.yaml", runner=Runner(1), **more)
-    check.rest = [of((100, 100, 100))]
+    check.rest = [made_run(clients={name: client(100, 100, 100) for name in system.clients})]
     if runs:
         seen = trigger_result(
             Graph(system),
@@ -105,6 +105,17 @@ def test_goodput_at_half_of_the_objective_without_a_trigger_is_a_collapse() -> N
     assert told(check)[0] == "stable"
     check.rest = [of((0, 0, 100))]  # its last minute is judged
     assert told(check)[0] == "stable"
+
+
+def test_who_is_not_well_before_a_trigger_is_not_said_to_be_kept_down_by_it() -> None:
+    check = checked(stuck())
+    check.rest = [of((90, 90, 90)), of((94, 94, 94))]
+    assert told(check) == ("fails", 1)
+    assert check.report().says == (
+        "today's load keeps shoppers below the objective, without any trigger"
+    )
+    check.rest = [of((90, 90, 90)), of((95, 95, 95))]
+    assert "keeps shoppers down" in check.report().says
 
 
 def test_the_worst_trigger_gives_the_sentence_and_the_ratio() -> None:
