@@ -1,4 +1,4 @@
-"""A trigger of `per_request` divided by zero in the fluid, at every caller that has another call."""
+"""A trigger of `per_request` divided by zero in the fluid, at callers that make another call."""
 
 import msgspec
 import pytest

@@ -39,7 +39,7 @@ _PER_TRIGGER: Final = 20
 _EFFORT: Final = 50_000  # calls times steps: about a second
 _STEPS_MIN: Final = 3_000  # for the largest graphs, whatever they cost
 _SETTLE: Final = 10.0  # seconds before a trigger; the fluid is settled after the first answers
-_HOLD: Final = 300.0  # seconds for which a trigger without an end is watched
+_HOLD: Final = 60.0  # seconds until a trigger without an end is judged, while it lasts
 _PATIENCE_MAX: Final = 60.0  # as for simulated runs
 _HEALTHY: Final = 0.95  # of the capacity: up to there the worst load is no trouble
 _LOOK_EVERY: Final = 5  # seconds
@@ -55,8 +55,8 @@ def simulate_graph(
 ) -> Course:
     """Let `trigger` happen to `system` and see whether it comes back.
 
-    A trigger without an end holds for `hold` seconds and is then taken away; without a trigger,
-    the system is left alone for as long. `effort` bounds steps times calls.
+    A trigger without an end is judged after `hold` seconds, while it lasts; without a trigger, the
+    system is left alone for as long. `effort` bounds steps times calls.
     """
     graph = Graph(system)
     for coarser in _COARSER:
@@ -379,7 +379,7 @@ class Network:
             return 0.0
         up = min(1.0, (at - self.start) / ramp) if ramp else 1.0
         down = min(1.0, (at - self.end) / ramp) if ramp else 1.0
-        return up if at < self.end else 1.0 - down
+        return up if self.trigger.for_ is None or at < self.end else 1.0 - down
 
     def _apply(self, trigger: Trigger, strength: float) -> None:
         def part(value: float | None) -> float:
