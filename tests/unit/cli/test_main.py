@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from trace_maker import TraceMaker
 
 from tidegate import __version__
+from tidegate.analysis.ingest.write import spans_to_otlp
 from tidegate.cli.main import main
+from tidegate.settings.load import loads
 
 CALM = """\
 tidegate: 1
@@ -208,6 +211,32 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--version"])
     assert left.value.code == 0
     assert capsys.readouterr().out == f"tidegate {__version__}\n"
+
+
+def test_a_system_that_cannot_be_written_is_said_before_anything_is_simulated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate.analysis.check.Check.run", None)  # to run it would be a TypeError
+    traces = tmp_path / "traces.json"
+    traces.write_text(json.dumps(spans_to_otlp(TraceMaker(loads(CALM).system()).run(1))))
+    assert check(traces, "--write", str(tmp_path / "no" / "system.yaml")) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("tidegate: cannot write")
+    assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == [traces]
+
+
+@pytest.mark.slow  # a calm system is simulated ten times: half a second
+def test_a_page_that_cannot_be_written_does_not_cost_the_report(
+    calm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check(calm, "--html", str(tmp_path / "no" / "page.html")) == 2
+    out, err = capsys.readouterr()
+    assert out.startswith("STABLE")
+    assert "charts" not in out
+    assert err.startswith("tidegate: cannot write")
+    assert err.count("\n") == 1
 
 
 def test_our_own_bug_is_said_in_a_sentence_and_exits_with_3(
