@@ -45,8 +45,8 @@ _HEALTHY: Final = 0.95  # of the capacity: up to there the worst load is no trou
 _LOOK_EVERY: Final = 5  # seconds
 _LONGER: Final = 120.0  # seconds for which a queue that drains is followed beyond the objective
 _LONGER_MAX: Final = 3
-_COARSER: Final = (1, 2, 4)  # steps so many times longer, should a run turn out too dear
-_PARTS_MAX: Final = 2_500_000  # handled: two or three seconds
+_COARSER: Final = (1, 2)  # steps so many times longer, should a run turn out too dear
+_PARTS_MAX: Final = 2_000_000  # handled: two or three seconds
 _ROUNDS_MAX: Final = 64  # of calls one after another within a step; the rest waits for the next
 
 
@@ -140,7 +140,8 @@ class Network:
         """How many seconds more would settle what is nearly over; None if nothing is."""
         if self.trigger is None:
             return None
-        if all(self._well(client)[-1 - math.ceil(self.lag)] for client in self.clients.values()):
+        young = 2 + math.ceil(self.lag)
+        if all(any(self._well(client)[-young:]) for client in self.clients.values()):
             return RUNNING
         drained = drained_after(self._drains())
         if drained is None or drained > _LONGER:
@@ -150,11 +151,14 @@ class Network:
     # One step.
 
     def _one_step(self, now: int) -> None:
-        for pool in self.pools:
+        for pool in reversed(self.pools):
             pool.remember()
+            pool.look()
             pool.begin_step()
         for client in self.clients.values():
             client.remember()
+            for slot in client.slots:
+                slot.site.look()
             client.arrive(now)
         for site in self.sites:
             site.tick(now)
@@ -162,6 +166,7 @@ class Network:
             if not self._one_round(now) and not self._another_wave():
                 break
         for pool in self.pools:
+            pool.pass_on()
             pool.end_step(now)
         for site in self.sites:
             site.end_step()

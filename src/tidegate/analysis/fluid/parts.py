@@ -92,18 +92,32 @@ class Join:
 class Batch:
     """The calls of one slot that one step began."""
 
-    __slots__ = ("deadline", "fresh", "gain", "join", "loss", "mass", "parts", "slot", "told")
+    __slots__ = (
+        "born",
+        "deadline",
+        "fresh",
+        "gain",
+        "join",
+        "loss",
+        "mass",
+        "parts",
+        "slot",
+        "told",
+    )
 
     def __init__(
         self,
         slot: "Slot",
         parts: Parts,
+        *,
+        born: int,
         mass: float,
         fresh: float,
         deadline: int,
         join: Join | None,
     ) -> None:
         self.slot: Final = slot
+        self.born: Final = born
         self.parts: Final = parts
         self.mass: Final = mass
         self.fresh: Final = fresh
@@ -142,13 +156,24 @@ class Slot:
 class Caller:
     """Whoever makes calls, in their order or together, and hears of their end."""
 
-    __slots__ = ("done", "effort", "failed", "later", "news", "parallel", "slots", "told")
+    __slots__ = (
+        "done",
+        "effort",
+        "failed",
+        "later",
+        "news",
+        "parallel",
+        "returned",
+        "slots",
+        "told",
+    )
 
     def __init__(self, *, parallel: bool) -> None:
         self.parallel: Final = parallel
         self.slots: Final[list[Slot]] = []
         self.news: list[Batch] = []
         self.later: list[Batch] = []  # news too small to act on within the step
+        self.returned = 0.0  # of what began its calls in this step
         self.effort = 0  # parts handled, which is what a run costs
         self.done: Parts = []  # what has made all its calls
         self.failed: Parts = []  # what has lost one that it needs
@@ -172,6 +197,7 @@ class Caller:
 
     def remember(self) -> None:
         """A new step: what was too small to act on may have grown."""
+        self.returned = 0.0
         if self.later:
             self.news += self.later
             self.later = []
@@ -181,7 +207,7 @@ class Caller:
         if self.parallel and self.slots:
             self._together(now, self.in_time(now, merged(parts)))
         else:
-            self._advance(0, parts)
+            self._advance(0, parts, new=True)
 
     def hear(self, now: int) -> None:
         """Go on with what has come back."""
@@ -194,14 +220,17 @@ class Caller:
             batch.told = NEVER
             gain, loss = batch.gain / batch.mass, batch.loss / batch.mass
             batch.gain = batch.loss = 0.0
+            new = batch.born == now
+            if batch.slot.optional:
+                gain, loss = gain + loss, 0.0
             if batch.join is not None:
-                self._joined(batch, gain, loss)
-            elif loss <= 0 or batch.slot.optional:
-                self._advance(batch.slot.index + 1, _scaled(batch.parts, gain + loss))
-            else:
-                if gain > 0:
-                    self._advance(batch.slot.index + 1, _scaled(batch.parts, gain))
+                self._joined(batch, batch.join, gain, loss, new=new)
+                continue
+            if gain > 0:
+                self._advance(batch.slot.index + 1, _scaled(batch.parts, gain), new=new)
+            if loss > 0:
                 self.failed += _scaled(batch.parts, loss)
+                self.returned += loss * batch.mass if new else 0.0
         self.flush(now)
 
     def flush(self, now: int) -> None:
@@ -230,40 +259,48 @@ class Caller:
         self.failed += [part for part in parts if part[0].deadline <= now]
         return [part for part in parts if part[0].deadline > now]
 
-    def _advance(self, index: int, parts: Parts) -> None:
+    def _advance(self, index: int, parts: Parts, *, new: bool) -> None:
         slots = self.slots
         while index < len(slots):
             slot = slots[index]
             share = slot.share
             index += 1
-            if share >= 1 and slot.wait:
+            if slot.site.clear:
+                slot.site.pass_by(parts, share * slot.times)
+            elif share >= 1 and slot.wait:
                 slot.inbox += parts
                 return
-            if share > 0:
+            elif share > 0:
                 slot.inbox += _scaled(parts, share)
                 if slot.wait:
                     parts = _scaled(parts, 1 - share)
         self.done += parts
+        if new:
+            self.returned += sum(mass for _, mass in parts)
 
     def _together(self, now: int, parts: Parts) -> None:
-        made = [slot for slot in self.slots if slot.share > 0]
+        made = []
+        for slot in self.slots:
+            if slot.site.clear:
+                slot.site.pass_by(parts, slot.share * slot.times)
+            elif slot.share > 0:
+                made.append(slot)
         join = Join(parts, {slot.index: slot.share for slot in made if slot.wait})
         if not join.ok:
             self.done += parts
+            self.returned += sum(mass for _, mass in parts)
         for slot in made:
             mine = join if slot.wait else None
             slot.site.begin(now, slot, _scaled(parts, slot.share), mine)
 
-    def _joined(self, batch: Batch, gain: float, loss: float) -> None:
-        join, slot = batch.join, batch.slot
-        assert join is not None
-        if slot.optional:
-            gain, loss = gain + loss, 0.0
-        join.ok[slot.index] += gain * slot.share
-        join.bad[slot.index] += loss * slot.share
+    def _joined(self, batch: Batch, join: Join, gain: float, loss: float, *, new: bool) -> None:
+        join.ok[batch.slot.index] += gain * batch.slot.share
+        join.bad[batch.slot.index] += loss * batch.slot.share
         finished, failed = join.news()
         self.done += _scaled(join.parts, finished)
         self.failed += _scaled(join.parts, failed)
+        if new:
+            self.returned += (finished + failed) * sum(mass for _, mass in join.parts)
 
 
 def merged(parts: Parts) -> Parts:
@@ -284,6 +321,14 @@ class Target:
     """Where a call goes: whatever takes packets, and says how they are spread."""
 
     __slots__ = ()
+
+    def is_clear(self) -> bool:
+        """Whether every call is answered well within the step, all the way down."""
+        raise NotImplementedError
+
+    def absorb(self, mass: float) -> None:
+        """So many calls were answered well within the step."""
+        raise NotImplementedError
 
     def spread(self) -> "list[tuple[Receiver, float]]":
         """Who gets which share of what is sent now."""
@@ -324,6 +369,7 @@ class Site:
         "_wire",
         "bucket",
         "call",
+        "clear",
         "made",
         "name",
         "orbit",
@@ -344,6 +390,7 @@ class Site:
         self.name: Final = name
         self.call: Final = call
         self.target: Final = target
+        self.clear = False  # whether calls made now are as good as answered
         self.made = 0.0  # attempts so far
         self.orbit = 0.0  # retries that wait
         self.bucket = Bucket(call.rate_limit, dt) if call.rate_limit else None
@@ -373,6 +420,26 @@ class Site:
         network = self.call.network.average if self.call.network else 0
         self.way = _steps(2 * network + extra, self._dt, least=0)
 
+    def look(self) -> None:
+        """See whether the way is clear: nothing waits, refuses or is slow, here or below."""
+        self.clear = (
+            not self.way
+            and self.bucket is None
+            and self._gate is None
+            and (self._circuit is None or self._circuit.state == "closed")
+            and self.target.is_clear()
+        )
+
+    def pass_by(self, parts: Parts, times: float) -> None:
+        """Requests that make `times` calls each on a clear way."""
+        mass = times * sum(part for _, part in parts)
+        self.made += mass
+        self.target.absorb(mass)
+        if self._budget is not None:
+            self._budget.deposit(times * sum(part * packet.fresh for packet, part in parts))
+        if self._circuit is not None:
+            self._circuit.succeed(mass)
+
     def begin(self, now: int, slot: Slot, parts: Parts, join: Join | None) -> None:
         """Make the calls that the requests in `parts` need."""
         deadline = now + self._deadline
@@ -384,7 +451,15 @@ class Site:
             fresh += part * packet.fresh
         if self._budget is not None:
             self._budget.deposit(fresh * slot.times)
-        batch = Batch(slot, parts, mass, fresh / mass if mass else 0.0, deadline, join)
+        batch = Batch(
+            slot,
+            parts,
+            born=now,
+            mass=mass,
+            fresh=fresh / mass if mass else 0.0,
+            deadline=deadline,
+            join=join,
+        )
         self._send(now, batch, 1, mass * slot.times)
 
     def tick(self, now: int) -> None:

@@ -186,6 +186,10 @@ class Circuit:
         self._left -= passed
         return passed
 
+    def succeed(self, mass: float) -> None:
+        """So much has gone well, while closed."""
+        self._good += mass
+
     def release(self, now: int, sent: int, mass: float, *, ok: bool) -> None:
         """So much has ended."""
         if sent < self._era:

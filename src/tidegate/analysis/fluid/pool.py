@@ -27,6 +27,7 @@ _PARTS: Final = 5
 _MIDDLES: Final = tuple((part + 0.5) / _PARTS for part in range(_PARTS))
 _SPREAD_FROM: Final = 1 / 8  # of the shortest timeout: below it, a spread changes no timeout
 _WAVE: Final = 1e-6
+_SPARE: Final = 0.9  # of the room of a step: a service that had so much to do is looked at closely
 
 
 def spread(time: settings.Time) -> list[float]:
@@ -55,12 +56,13 @@ class Pool(Receiver):
         "_delays",
         "_down_until",
         "_dt",
+        "_flow",
         "_frozen",
         "_gate",
         "_hasty",
-        "_held_before",
         "_locked",
         "_places",
+        "_plain",
         "_service",
         "_skips",
         "_spread",
@@ -73,9 +75,11 @@ class Pool(Receiver):
         "_worked",
         "_workers",
         "_working",
+        "absorbed",
         "arrived",
         "below",
         "capacity",
+        "clear",
         "dirty",
         "errors",
         "held",
@@ -109,6 +113,10 @@ class Pool(Receiver):
         self.in_system = 0.0
         self.arrived = 0.0
         self.dirty = False
+        self.clear = False
+        self.absorbed = 0.0  # what came while clear, and has not been counted yet
+        self._flow = 0.0  # what came in this step
+        self._plain: Final = not (service.limit or service.thrash or service.contention)
         self._service: Final = service
         self._dt: Final = dt
         self._hasty: Final = hasty  # the shortest timeout of those who call, in seconds
@@ -133,7 +141,6 @@ class Pool(Receiver):
         self._turn = math.inf  # works that a worker ends in a step when it never waits
         self._turns = math.inf  # what is left of that in this step
         self._started = 0.0
-        self._held_before = 0.0
         self._sticks = 0.0  # the share of what starts that is still held at the end of the step
 
     # What time and triggers do.
@@ -191,6 +198,39 @@ class Pool(Receiver):
             return 0.0
         return self._workers * self.capacity * self._turn / self._dt * self._hasty
 
+    def look(self) -> None:
+        """See whether all that comes in this step is as good as answered.
+
+        Nothing waits or is held up here or below, and the step before left room to spare.
+        """
+        for slot in self.slots:
+            slot.site.look()
+        self.clear = (
+            self.waiting <= LEAST
+            and self.held <= LEAST
+            and not self._working
+            and not self.frozen
+            and self._plain
+            and self.own < self._dt
+            and not self.errors
+            and not self.latency
+            and self._bucket is None
+            and self._flow <= _SPARE * self._workers * self.capacity * self._turn
+            and all(slot.site.clear for slot in self.slots)
+        )
+
+    def pass_on(self) -> None:
+        """Hand the calls of what was absorbed in this step to those below, and count it."""
+        mass, self.absorbed = self.absorbed, 0.0
+        if mass > 0:
+            self.arrived += mass
+            self._flow += mass
+            if self._workers < math.inf and self._turn < math.inf:
+                self._turns -= mass / (self._workers * self.capacity)
+            for slot in self.slots:
+                slot.site.made += mass * slot.share * slot.times
+                slot.site.target.absorb(mass * slot.share * slot.times)
+
     def begin_step(self) -> None:
         """Room for new work."""
         if self._bucket is not None:
@@ -200,10 +240,10 @@ class Pool(Receiver):
         self._worked = self._called = 0.0
         if self._varies:
             self.retime()
+        self._flow = 0.0
         debt = min(0.0, self._turns)
         self._turns = 0.0 if self.frozen else self._turn + debt
         self._started = 0.0
-        self._held_before = self.held
         if not self.frozen:
             self._clock += 1
         self.dirty = bool(self.queue) or self._clock in self._working
@@ -226,14 +266,23 @@ class Pool(Receiver):
         return self.dirty
 
     def _stuck(self) -> float:
-        return min(1.0, max(0.0, (self.held - self._held_before) / self._started))
+        """The share of what was started in this step whose calls outlast it."""
+        if not (self._service.blocking and self.slots) or self._delays[0][0] > 0:
+            return 0.0  # nothing is held, or what is started now ends its own work later
+        left = self._called - self.returned
+        return min(1.0, max(0.0, left / max(self._started, self._called)))
 
     # What callers do.
 
     def arrive(self, now: int, packet: Packet) -> None:
         """A packet reaches the door."""
         keep = packet.open
+        if self.clear:
+            self.absorbed += keep
+            self._reply(now, packet, keep, SUCCESS)
+            return
         self.arrived += keep
+        self._flow += keep
         if now < self._down_until:
             self._reply(now, packet, keep, FAILURE)
             return
@@ -318,8 +367,9 @@ class Pool(Receiver):
     def _startable(self, *, first: bool = True) -> float:
         """How much can be started in what is left of the step.
 
-        While a worker that starts work is held with probability s, n free workers start
-        n (1 - e^(-s t))/s in t turns. As long as s is not known, each starts one: `first`.
+        A worker has time for t works, and stops at the first that is held, each with probability
+        s: that makes 1 + (1 - s)(1 - (1 - s)^(t - 1))/s of them, or t if that is less than one. As
+        long as s is not known, each starts one: `first`.
         """
         turns = self._turns
         if self._workers == math.inf:
@@ -327,50 +377,74 @@ class Pool(Receiver):
         free = self._workers * self.capacity - self.held
         if free <= 0 or turns <= 0:
             return 0.0
-        stuck = self._sticks
-        if stuck > _WAVE:
-            return free * -math.expm1(-stuck * turns) / stuck
+        held = self._sticks
+        if turns <= 1:
+            return free * turns
+        if held > _WAVE:
+            go_on = 1 - held
+            return free * (1 + go_on * (1 - math.pow(go_on, turns - 1)) / held)
         if first and self._started <= LEAST and self.slots and self._service.blocking:
-            return free * min(1.0, turns)
+            return free
         return free * turns
 
     def _serve(self, now: int) -> None:
         room = most = self._startable()
-        queue, parts, order = self.queue, [], self._service.queue.order
-        servers = int(self._workers * self.capacity) if self._workers < math.inf else NEVER
+        queue = self.queue
+        parts: Parts = []
         while queue and room > LEAST:
-            newest = order != "fifo" and takes_newest(order, math.ceil(self.waiting), servers)
-            packet = queue[-1] if newest else queue[0]
-            if self._worth_doing(now, packet):
-                done, cost = self._before_leaving(now, packet) if self._cancels else (1.0, 1.0)
-                taken = packet.left if packet.left * cost <= room else room / cost
-                packet.left -= taken
-                room -= taken * cost
-                self.waiting -= taken
-                if done < 1:
-                    self._leave(now, packet, taken * (1 - done))
-                parts.append((packet, taken * done))
-            if packet.left <= LEAST:
-                if newest:
-                    queue.pop()
-                else:
-                    queue.popleft()
+            if self._newest_first():
+                room -= self._take_newest(now, room, parts)
+                continue
+            room -= self._take(now, queue[0], room, parts)
+            if queue[0].left <= LEAST:
+                queue.popleft()
         if parts:
             self._use(most - room)
             self._start(now, parts)
 
+    def _newest_first(self) -> bool:
+        order = self._service.queue.order
+        if order == "fifo":
+            return False
+        servers = int(self._workers * self.capacity) if self._workers < math.inf else NEVER
+        return takes_newest(order, math.ceil(self.waiting), servers)
+
+    def _take_newest(self, now: int, room: float, parts: Parts) -> float:
+        """Take from what came last; of what came in the same step, all alike."""
+        sent = self.queue[-1].sent
+        alike: list[Packet] = []
+        while self.queue and self.queue[-1].sent == sent:
+            alike.append(self.queue.pop())
+        total = sum(packet.left for packet in alike)
+        share = min(1.0, room / total) if total > LEAST else 1.0
+        used = sum(self._take(now, packet, packet.left * share, parts) for packet in alike)
+        self.queue.extend(packet for packet in reversed(alike) if packet.left > LEAST)
+        return used
+
+    def _take(self, now: int, packet: Packet, room: float, parts: Parts) -> float:
+        """Take what there is room for, if it is worth doing; returns the room that it needs."""
+        if not self._worth_doing(now, packet):
+            return 0.0
+        done, cost = self._before_leaving(now, packet) if self._cancels else (1.0, 1.0)
+        taken = packet.left if packet.left * cost <= room else room / cost
+        packet.left -= taken
+        self.waiting -= taken
+        if done < 1:
+            self._leave(now, packet, taken * (1 - done))
+        parts.append((packet, taken * done))
+        return taken * cost
+
     def _use(self, started: float) -> None:
-        """Time goes by on the workers that started so much: the inverse of `_startable`."""
+        """Time goes by on the workers that started so much: `_startable`, solved for t."""
         self._started += started
         free = self._workers * self.capacity - self.held
         if self._workers == math.inf or free <= 0:
             return
-        share, stuck = started / free, self._sticks
-        if stuck > _WAVE:
-            left = max(1e-12, 1 - stuck * share)
-            self._turns = max(0.0, self._turns + math.log(left) / stuck)
-        else:
-            self._turns = max(0.0, self._turns - share)
+        used, held = started / free, self._sticks
+        if used > 1 and held > _WAVE:
+            left = 1 - held * (used - 1) / max(_WAVE, 1 - held)
+            used = 1 + math.log(max(_WAVE, left)) / math.log(max(_WAVE, 1 - held))
+        self._turns = max(0.0, self._turns - used)
 
     def _worth_doing(self, now: int, packet: Packet) -> bool:
         service = self._service
@@ -466,6 +540,15 @@ class Group(Target):
         total = sum(pool.replicas for pool in pools)
         self.shares: Final = [(pool, pool.replicas / total) for pool in pools]
         self._even: Final[list[tuple[Receiver, float]]] = list(self.shares)
+
+    def is_clear(self) -> bool:
+        """Whether all replicas answer within the step."""
+        return all(pool.clear for pool in self.pools)
+
+    def absorb(self, mass: float) -> None:
+        """So many calls were answered within the step."""
+        for pool, share in self.shares:
+            pool.absorbed += mass * share
 
     def spread(self) -> list[tuple[Receiver, float]]:
         """By the number of replicas, or to where least is about."""
