@@ -37,6 +37,7 @@ LEAST: Final = 1e-9  # requests; less is rounding and not worth a packet
 _CRUMB: Final = 0.1  # of a batch: less than that waits for more of it,
 _CRUMB_WAITS: Final = 4  # but no longer than so many steps
 _MERGED_FROM: Final = 6  # parts: fewer are not worth the look
+_QUICK: Final = 1e-3  # of the attempts of a step: so few may be left open
 _SLOTS_MAX: Final = 16  # calls of one name that are followed one by one
 _BLURRED_MAX: Final = 4  # attempts: with more, two waits for each would be too many packets
 _NONE: Final[dict[tuple["Batch", int], float]] = {}
@@ -70,10 +71,11 @@ Parts = list[tuple[Packet, float]]
 class Join:
     """Calls made together: which share of each is back, well or badly."""
 
-    __slots__ = ("bad", "failed", "finished", "ok", "parts")
+    __slots__ = ("bad", "failed", "finished", "next", "ok", "parts")
 
-    def __init__(self, parts: Parts, shares: dict[int, float]) -> None:
+    def __init__(self, parts: Parts, shares: dict[int, float], after: int) -> None:
         self.parts: Final = parts
+        self.next: Final = after  # the call that comes after all of them
         self.ok: Final = {index: 1 - share for index, share in shares.items()}
         self.bad: Final = dict.fromkeys(shares, 0.0)
         self.finished = 0.0
@@ -100,6 +102,7 @@ class Batch:
         "join",
         "loss",
         "mass",
+        "next",
         "parts",
         "slot",
         "told",
@@ -114,9 +117,11 @@ class Batch:
         mass: float,
         fresh: float,
         deadline: int,
+        after: int,
         join: Join | None,
     ) -> None:
         self.slot: Final = slot
+        self.next: Final = after  # the call that comes after this one
         self.born: Final = born
         self.parts: Final = parts
         self.mass: Final = mass
@@ -126,6 +131,11 @@ class Batch:
         self.gain = 0.0  # what has come back since the caller last heard
         self.loss = 0.0
         self.told = NEVER  # since when the caller has news of it to hear
+
+    def is_crumb(self, now: int) -> bool:
+        """Whether the news is too little to act on and more may come; not within the first step."""
+        little = self.gain + self.loss < _CRUMB * self.mass
+        return little and self.born < now < self.told + _CRUMB_WAITS
 
     def bring(self, now: int, gain: float, loss: float) -> None:
         """Calls have succeeded or failed for good."""
@@ -202,19 +212,16 @@ class Caller:
             self.news += self.later
             self.later = []
 
-    def begin(self, now: int, parts: Parts) -> None:
+    def begin(self, parts: Parts) -> None:
         """The requests in `parts` start on their calls."""
-        if self.parallel and self.slots:
-            self._together(now, self.in_time(now, merged(parts)))
-        else:
-            self._advance(0, parts, new=True)
+        self._advance(0, parts, new=True)
 
     def hear(self, now: int) -> None:
         """Go on with what has come back."""
         news, self.news = self.news, []
         for batch in news:
             self.effort += len(batch.parts)
-            if batch.gain + batch.loss < _CRUMB * batch.mass and now < batch.told + _CRUMB_WAITS:
+            if batch.is_crumb(now):
                 self.later.append(batch)
                 continue
             batch.told = NEVER
@@ -227,7 +234,7 @@ class Caller:
                 self._joined(batch, batch.join, gain, loss, new=new)
                 continue
             if gain > 0:
-                self._advance(batch.slot.index + 1, _scaled(batch.parts, gain), new=new)
+                self._advance(batch.next, _scaled(batch.parts, gain), new=new)
             if loss > 0:
                 self.failed += _scaled(batch.parts, loss)
                 self.returned += loss * batch.mass if new else 0.0
@@ -240,7 +247,7 @@ class Caller:
                 parts = self.in_time(now, merged(slot.inbox))
                 slot.inbox = []
                 if parts:
-                    slot.site.begin(now, slot, parts, None)
+                    self._call(now, slot, parts)
         if self.done:
             parts, self.done = self.done, []
             self.finish(now, merged(parts), ok=True)
@@ -260,47 +267,58 @@ class Caller:
         return [part for part in parts if part[0].deadline > now]
 
     def _advance(self, index: int, parts: Parts, *, new: bool) -> None:
-        slots = self.slots
-        while index < len(slots):
-            slot = slots[index]
-            share = slot.share
-            index += 1
-            if slot.site.clear:
-                slot.site.pass_by(parts, share * slot.times)
-            elif share >= 1 and slot.wait:
+        """On to call number `index`, past those whose way is clear, or to the end."""
+        for slot in self.slots[index:]:
+            if not slot.site.clear:
                 slot.inbox += parts
                 return
-            elif share > 0:
-                slot.inbox += _scaled(parts, share)
-                if slot.wait:
-                    parts = _scaled(parts, 1 - share)
+            slot.site.pass_by(parts, slot.share * slot.times)
         self.done += parts
         if new:
             self.returned += sum(mass for _, mass in parts)
 
-    def _together(self, now: int, parts: Parts) -> None:
-        made = []
-        for slot in self.slots:
+    def _call(self, now: int, first: Slot, parts: Parts) -> None:
+        """Make the call that is next, with those that can be made together with it.
+
+        All of a caller in parallel; else a row of calls that are answered within the step, where
+        their order shows in nothing but the work that it makes to follow it.
+        """
+        row: list[Slot] = []
+        index = first.index
+        for slot in self.slots[index:]:
             if slot.site.clear:
                 slot.site.pass_by(parts, slot.share * slot.times)
+            elif slot.share > 0 and not slot.wait:
+                slot.site.begin(now, slot, _scaled(parts, slot.share), slot.index)
             elif slot.share > 0:
-                made.append(slot)
-        join = Join(parts, {slot.index: slot.share for slot in made if slot.wait})
-        if not join.ok:
-            self.done += parts
-            self.returned += sum(mass for _, mass in parts)
-        for slot in made:
-            mine = join if slot.wait else None
-            slot.site.begin(now, slot, _scaled(parts, slot.share), mine)
+                together = self.parallel or slot.site.quick
+                if row and not together:
+                    break
+                row.append(slot)
+                if not together:
+                    index += 1
+                    break
+            index += 1
+        if not row:
+            self._advance(index, parts, new=first.index == 0)
+            return
+        join = None
+        if len(row) > 1:
+            join = Join(parts, {slot.index: slot.share for slot in row}, index)
+        elif row[0].share < 1:
+            self._advance(index, _scaled(parts, 1 - row[0].share), new=first.index == 0)
+        for slot in row:
+            slot.site.begin(now, slot, _scaled(parts, slot.share), index, join)
 
     def _joined(self, batch: Batch, join: Join, gain: float, loss: float, *, new: bool) -> None:
         join.ok[batch.slot.index] += gain * batch.slot.share
         join.bad[batch.slot.index] += loss * batch.slot.share
         finished, failed = join.news()
-        self.done += _scaled(join.parts, finished)
-        self.failed += _scaled(join.parts, failed)
-        if new:
-            self.returned += (finished + failed) * sum(mass for _, mass in join.parts)
+        if finished > 0:
+            self._advance(join.next, _scaled(join.parts, finished), new=new)
+        if failed > 0:
+            self.failed += _scaled(join.parts, failed)
+            self.returned += failed * sum(mass for _, mass in join.parts) if new else 0.0
 
 
 def merged(parts: Parts) -> Parts:
@@ -362,10 +380,12 @@ class Site:
         "_due",
         "_gaps",
         "_gate",
+        "_mass",
         "_reasons",
         "_sent",
         "_timeout",
         "_timers",
+        "_trouble",
         "_wire",
         "bucket",
         "call",
@@ -373,6 +393,7 @@ class Site:
         "made",
         "name",
         "orbit",
+        "quick",
         "target",
         "way",
     )
@@ -391,6 +412,9 @@ class Site:
         self.call: Final = call
         self.target: Final = target
         self.clear = False  # whether calls made now are as good as answered
+        self.quick = True  # whether those of the step before were answered within it
+        self._mass = 0.0  # attempts of this step,
+        self._trouble = 0.0  # and those that failed or are still open
         self.made = 0.0  # attempts so far
         self.orbit = 0.0  # retries that wait
         self.bucket = Bucket(call.rate_limit, dt) if call.rate_limit else None
@@ -440,8 +464,10 @@ class Site:
         if self._circuit is not None:
             self._circuit.succeed(mass)
 
-    def begin(self, now: int, slot: Slot, parts: Parts, join: Join | None) -> None:
-        """Make the calls that the requests in `parts` need."""
+    def begin(
+        self, now: int, slot: Slot, parts: Parts, after: int, join: Join | None = None
+    ) -> None:
+        """Make the calls that the requests in `parts` need; `after` comes next."""
         deadline = now + self._deadline
         if slot.caller.told:  # as long as anybody in the mixture waits
             deadline = min(deadline, max(packet.deadline for packet, _ in parts))
@@ -458,6 +484,7 @@ class Site:
             mass=mass,
             fresh=fresh / mass if mass else 0.0,
             deadline=deadline,
+            after=after,
             join=join,
         )
         self._send(now, batch, 1, mass * slot.times)
@@ -482,11 +509,16 @@ class Site:
             pool.arrive(now, packet)
 
     def end_step(self) -> None:
-        """Arm a timer for what was not answered within the step."""
+        """Arm a timer for what was not answered within the step, and see how much that is."""
+        if not self._sent:
+            return
         for pool, packet in self._sent:
+            self._trouble += packet.open
             if packet.open > LEAST and packet.leaves < NEVER:
                 self._timers[packet.leaves].append((pool, packet))
         self._sent.clear()
+        self.quick = self._trouble <= _QUICK * self._mass
+        self._trouble = self._mass = 0.0
 
     def settle(self, now: int, packet: Packet, mass: float, outcome: Outcome) -> None:
         """So much of a packet has ended; what is too late finds nobody who waits."""
@@ -495,6 +527,8 @@ class Site:
             return
         packet.open -= mass
         ok = outcome is SUCCESS
+        if not ok:
+            self._trouble += mass
         if self._gate is not None:
             trouble = outcome is TIMEOUT or outcome is OVERLOADED
             self._gate.release(now, packet.sent, mass, trouble=trouble)
@@ -529,7 +563,9 @@ class Site:
 
     def _send(self, now: int, batch: Batch, number: int, mass: float) -> None:
         passed = self._admit(now, mass)
+        self._mass += mass
         if passed < mass:
+            self._trouble += mass - passed
             batch.bring(now, 0.0, (mass - passed) / batch.slot.times)
         if passed < LEAST:
             return
@@ -600,7 +636,7 @@ class Client(Caller):
         self.offered.append(mass)
         self.good.append(0.0)
         if mass > LEAST:
-            self.begin(now, [(Packet(None, 1, mass, now, NEVER, 1.0), mass)])
+            self.begin([(Packet(None, 1, mass, now, NEVER, 1.0), mass)])
             self.flush(now)
 
     def finish(self, now: int, parts: Parts, *, ok: bool) -> None:

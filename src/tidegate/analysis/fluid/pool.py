@@ -505,7 +505,7 @@ class Pool(Receiver):
             return
         if self._service.blocking:
             self.held += calling
-        self.begin(now, parts)
+        self.begin(parts)
 
     def finish(self, now: int, parts: Parts, *, ok: bool) -> None:
         """Answer, and free the workers."""
