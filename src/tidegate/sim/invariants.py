@@ -42,7 +42,7 @@ def _broken(world: World) -> Iterator[str]:
     for _, _, calls in world.system.callers():
         for name, call in calls.items():
             tally, sites = world.calls[name], world.sites[name]
-            yield from (f"call {name}: {what}" for what in _call(call, tally, sites))
+            yield from (f"call {name}: {what}" for what in _call(tally, sites))
             yield from (f"call {name}: {what}" for what in _policies(world.now, call, tally, sites))
 
 
@@ -58,6 +58,8 @@ def _client(tally: ClientTally) -> Iterator[str]:
 
 
 def _service(service: Service) -> Iterator[str]:
+    for index, replica in enumerate(service.replicas):
+        yield from (f"replica {index}: {what}" for what in _replica(replica))
     tally = service.tally
     arrived, served = tally.arrivals.count, tally.finished.count
     refused, inside = tally.refusals.count, service.in_system
@@ -70,8 +72,6 @@ def _service(service: Service) -> Iterator[str]:
         yield f"a count out of range: {tally.wasted.count} of {served} late"
     for total in tally.totals:
         yield from _total("a series", total)
-    for index, replica in enumerate(service.replicas):
-        yield from (f"replica {index}: {what}" for what in _replica(replica))
     yield from _admitted(service)
 
 
@@ -97,13 +97,13 @@ def _admitted(service: Service) -> Iterator[str]:
             yield f"the limit counts {limiter.inflight} where {inside} are inside"
 
 
-def _call(call: Call, tally: CallTally, sites: list[CallSite]) -> Iterator[str]:
+def _call(tally: CallTally, sites: list[CallSite]) -> Iterator[str]:
     sent, begun = tally.sent.count, tally.begun.count
     yield from _total("calls", tally.begun)
     yield from _total("attempts", tally.sent)
     if tally.ended > sent:
         yield f"{sent} attempts sent, {tally.ended} ended"
-    attempts = max(call.attempts, *(site.pipeline.attempts for site in sites))
+    attempts = max(site.attempts_most for site in sites)
     if sent > begun * attempts:
         yield f"{sent} attempts for {begun} calls of at most {attempts} each"
 

@@ -156,8 +156,6 @@ class World:
         steps = self._calls_of(name, name, client.calls, parallel=False)
         first = steps.entries[0]
         single = len(steps.entries) == 1 and first.per_request == 1 and not first.site.optional
-        changes = any(t.per_request is not None for t in self.system.triggers.values())
-        changes |= any(action.remove for action in self.system.actions.values())
         luck = self._streams.stream(f"client/{name}")
         think = drawer(client.think, self._streams.stream(f"think/{name}"))
         return Client(
@@ -166,7 +164,7 @@ class World:
             users=client.users or 0,
             think=(lambda: int(think())) if client.users else None,
             steps=steps,
-            only=first.site if single and not changes else None,
+            only=first.site if single else None,
             patience=_patience(client),
             loop=self.loop,
             luck=luck,
@@ -251,6 +249,8 @@ class World:
     def _begin(self, now: Instant, what: tuple[str, Trigger]) -> None:
         name, trigger = what
         self._note(now, "trigger", name, "begins")
+        if trigger.per_request is not None:
+            self._count_calls()
         turn = self._turns[name] = self._turns.get(name, 0) + 1
         if not trigger.ramp:
             self._faults_of(trigger).set(now, name, trigger, 1.0)
@@ -300,6 +300,7 @@ class World:
         if action.rate_limit is not None:
             faults.rate = action.rate_limit
         if action.remove:
+            self._count_calls()
             faults.per_request = 0.0
         for site in self.sites[name]:
             if action.open:
@@ -307,6 +308,10 @@ class World:
             if action.attempts is not None:
                 site.limit_attempts(action.attempts)
         faults.apply(now)
+
+    def _count_calls(self) -> None:
+        for client in self.clients.values():
+            client.count_calls()
 
     def _note(self, now: Instant, kind: str, name: str, what: str) -> None:
         if self.log is not None:

@@ -58,6 +58,7 @@ class CallSite:
         "_single",
         "_spans",
         "_timeout",
+        "attempts_most",
         "name",
         "optional",
         "pipeline",
@@ -96,6 +97,7 @@ class CallSite:
         watched = log is not None or spans is not None
         self._quiet: Final = not (watched or target.cancels)
         self._single = call.attempts == 1
+        self.attempts_most = call.attempts  # that it was ever allowed
         self._timeout: Final = call.timeout if call.timeout is not None else NEVER
         self._effect: Final = not call.idempotent
         self._carries: Final = carries_effects
@@ -217,6 +219,7 @@ class CallSite:
     def limit_attempts(self, attempts: int) -> None:
         """Allow so many attempts, from the next decision on."""
         self.pipeline.attempts = attempts
+        self.attempts_most = max(self.attempts_most, attempts)
         self._single = attempts == 1
 
     def pause(self) -> None:

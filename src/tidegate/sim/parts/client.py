@@ -68,7 +68,7 @@ class Client:
         self._active = 0
         self._gap_at_one: Final = 0.0 if rate is None else SECOND / rate
         self._mean_gap = self._gap_at_one
-        self._only: Final = only  # the call of a client that makes just one, always
+        self._only = only  # the call of a client that makes just one, always
         self._patience: Final = patience
         self._think: Final = think
         self._loop: Final = loop
@@ -100,6 +100,10 @@ class Client:
             self._mean_gap = self._gap_at_one / load
             self._schedule(now)
 
+    def count_calls(self) -> None:
+        """How often it makes its calls may change: from now on, count them for each request."""
+        self._only = None
+
     def arrive(self, now: Instant, _: None) -> None:
         """One more request of an open client, and more while nothing else comes before the next."""
         heap, luck, gap = self._heap, self._luck, self._mean_gap
@@ -122,7 +126,7 @@ class Client:
 
     def call_done(self, now: Instant, frame: Any, optional: bool, ok: bool) -> None:
         """One call of a request is over."""
-        if self._only is not None:
+        if type(frame) is Request:
             if ok and self._think is None:  # as in `_over`, without the call
                 second = frame.born // SECOND
                 self._eventual[second] += 1

@@ -85,7 +85,6 @@ class Replica:
         "_spans",
         "_unbounded",
         "_worked_event",
-        "_workers_thawed",
         "busy",
         "calling",
         "down",
@@ -124,7 +123,7 @@ class Replica:
         self.line: Final = line
         self.limiter: Final = limiter
         self.workers_full: Final = INFINITE if service.workers is None else service.workers
-        self.workers = self._workers_thawed = self.workers_full
+        self.workers = self.workers_full
         line.workers += self.workers
         self.busy = 0
         self.refusing = 0
@@ -258,7 +257,6 @@ class Replica:
         A freeze stops all progress: what is in hand stays there, what arrives queues, what fails
         is not tried again. A replica that is stuck stays frozen whatever the faults say.
         """
-        self._workers_thawed = workers
         if (frozen or self.stuck) and not self.frozen:
             self._freeze(now)
         elif self.frozen and not (frozen or self.stuck):
@@ -302,7 +300,7 @@ class Replica:
         restart = self._settings.restart
         if restart is not None and restart.stuck:
             self.stuck = True
-            self.resume(now, self._workers_thawed, frozen=True)
+            self.resume(now, self.workers, frozen=True)
 
     def flush(self, now: Instant) -> None:
         """Empty the line: callers see an error."""
