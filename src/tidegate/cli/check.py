@@ -73,6 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     from tidegate.analysis.check import Check
     from tidegate.analysis.runs import Runner
 
+    _refuse_overwriting(arguments)
     with Progress(sys.stderr) as progress:
         source = _read(arguments, progress.show)
         with Runner(arguments.processes, progress.show) as runner:
@@ -87,6 +88,30 @@ def run(arguments: argparse.Namespace) -> int:
             ).run()
     _print(report, arguments)
     return report.exit_code
+
+
+def _refuse_overwriting(arguments: argparse.Namespace) -> None:
+    """Nothing that is read may be written, and nothing twice; a page needs a folder to go to."""
+    taken = {os.path.realpath(path): f"the input {path}" for path in arguments.files}
+    for option, path in (("--write", arguments.write), ("--html", arguments.html)):
+        if path is None:
+            continue
+        real = os.path.realpath(path)
+        same = taken.get(real) or _same_file(path, arguments.files)
+        if same is not None:
+            raise InputError(f"{option} {path} would overwrite {same}; give it another name")
+        taken[real] = f"what {option} writes"
+        folder = os.path.dirname(real)  # noqa: PTH120 - of the resolved text
+        if not os.path.isdir(folder):  # noqa: PTH112
+            raise InputError(f"cannot write {path}: there is no folder {folder}")
+
+
+def _same_file(path: Path, files: list[Path]) -> str | None:
+    """The input that `path` is another name of (a hard link); None if there is none."""
+    for file in files:
+        if path.exists() and file.exists() and path.samefile(file):
+            return f"the input {file}"
+    return None
 
 
 def _read(arguments: argparse.Namespace, show: Callable[[str], None]) -> _Source:

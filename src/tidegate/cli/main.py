@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = arguments.run(arguments)
         sys.stdout.flush()
     except (SettingsError, InputError) as error:
-        print(f"tidegate: {error}", file=sys.stderr)
+        print(f"tidegate: {_visible(str(error))}", file=sys.stderr)
         return 2
     except WorkerLost as error:
         print(f"tidegate: {error}", file=sys.stderr)
@@ -71,6 +71,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _write_no_more() -> None:
     """What is still buffered goes nowhere, else Python would try again at its end, and complain."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _visible(text: str) -> str:
+    """The text on one line: a file's name may hold a newline or an escape of the terminal."""
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
 
 
 def _our_bug(error: Exception) -> int:

@@ -116,7 +116,7 @@ def _binding(report: CheckReport) -> str:
             parts.append(f"falls by itself from {rate(curve.tips_at)}")
     facts = next((f for f in report.services if f.service == report.binding), None)
     if facts is not None and facts.escape is not None and facts.escape > 1:
-        parts.append(f"once down needs more than {number(facts.escape)}x its capacity")
+        parts.append(f"once down sure to return only above {number(facts.escape)}x its capacity")
     return f"{told}: {', '.join(parts)} (computed)" if parts else told
 
 

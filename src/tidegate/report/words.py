@@ -242,5 +242,11 @@ def services_worst_first(
 
 
 def audit_worst_first(audit: Sequence[AuditFinding]) -> list[AuditFinding]:
-    """Errors, warnings, notes; within one severity as they were found."""
-    return sorted(audit, key=lambda finding: _SEVERITIES.index(finding.severity))
+    """Errors, warnings, notes; what can be done twice before all, else as they were found."""
+    return sorted(
+        audit,
+        key=lambda finding: (
+            _SEVERITIES.index(finding.severity),
+            finding.rule != "effects-repeated",
+        ),
+    )

@@ -250,9 +250,11 @@ class Trigger(Settings, frozen=True, kw_only=True, rename={"for_": "for"}):
         if self.per_request is not None:
             finite("per_request", self.per_request, 0, 1000, "a number from 0 to 1000")
         if self.slowdown is not None:
-            finite("slowdown", self.slowdown, 0.001, 1e6, "a factor above zero")
+            finite(
+                "slowdown", self.slowdown, 1, 1e6, "a factor of 1 or more: 4x is four times slower"
+            )
         if self.capacity is not None:
-            finite("capacity", self.capacity, 0, 100, "what is left, as a share from 0%")
+            finite("capacity", self.capacity, 0, 1, "what is left, as a share from 0% to 100%")
         if self.errors is not None:
             finite("errors", self.errors, 0, 1, "a share from 0% to 100%")
         if self.load is not None:
@@ -417,7 +419,8 @@ class System(Settings, frozen=True, kw_only=True):
                     first = seen[name]
                     raise SettingsError(
                         f"the call name {name!r} is used twice, also in {first[0]}.{first[1]};"
-                        " a call's name is its guard's name and must be unique",
+                        f" give one of them a name of its own and say where it goes, as"
+                        f" '{caller} {name}: {{to: {self.target_of(name, call)}}}'",
                         path=path,
                     )
                 seen[name] = (section, caller)

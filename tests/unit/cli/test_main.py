@@ -179,6 +179,44 @@ def test_a_bad_option_is_refused(
     assert "expected a" in capsys.readouterr().err
 
 
+def test_nothing_that_is_read_is_overwritten(
+    calm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = calm.read_text()
+    link, hard = tmp_path / "link.yaml", tmp_path / "hard.yaml"
+    link.symlink_to(calm)
+    hard.hardlink_to(calm)
+    for target in (calm, link, hard, tmp_path / "." / calm.name):
+        assert check(calm, "--html", str(target)) == 2
+        assert "would overwrite the input" in capsys.readouterr().err
+    assert calm.read_text() == text
+    traces = tmp_path / "traces.json"
+    traces.write_text("{}")
+    assert check(traces, "--write", str(traces)) == 2
+    assert traces.read_text() == "{}"
+    twice = str(tmp_path / "out")
+    assert check(traces, "--write", twice, "--html", twice) == 2
+    assert "what --write writes" in capsys.readouterr().err
+
+
+def test_a_page_for_no_folder_is_refused_before_anything_is_run(
+    calm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check(calm, "--html", str(tmp_path / "no" / "page.html")) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "there is no folder" in err
+
+
+def test_a_name_with_an_escape_sequence_stays_on_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check(tmp_path / "a\nb\x1b[31m.yaml") == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "\x1b" not in err
+
+
 def test_init_writes_a_file_that_check_reads_and_never_overwrites(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -231,7 +269,9 @@ def test_a_system_that_cannot_be_written_is_said_before_anything_is_simulated(
 def test_a_page_that_cannot_be_written_does_not_cost_the_report(
     calm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert check(calm, "--html", str(tmp_path / "no" / "page.html")) == 2
+    page = tmp_path / "page.html"
+    page.mkdir()
+    assert check(calm, "--html", str(page)) == 2
     out, err = capsys.readouterr()
     assert out.startswith("STABLE")
     assert "charts" not in out

@@ -53,7 +53,7 @@ def test_the_verdict_comes_first_then_the_three_numbers() -> None:
         "3.33x: 581k (574k..589k) requests fail in migration, 174k (171k..178k) without retries",
         "readers -(pages)-> tracker x1 -(licences)-> edge x2 -(market)-> marketplace x6",
         "heals below 556/s, falls by itself from 1,940/s, once down",
-        "needs more than 2.25x its capacity (computed)",
+        "sure to return only above 2.25x its capacity (computed)",
         "marketplace        750/s   37.5%       2,000/s        556/s        x6  vulnerable",
         "edge               750/s       -             -            -        x2  no limit",
         "STICKS: stays down in 100% (84..100%) of 20 runs; harm 3.33x; objective missed",
