@@ -9,12 +9,14 @@ always healthy and cost nothing.
 Where it is known to differ from a simulation of requests: it has no chance, so it misses collapses
 that come by luck, and the unlucky few that time out in health; requests that are begun together are
 mixed; own work takes its mean time, or one of five values; work that was begun is ended even where
-it is cancelled; replicas that share a trigger are one pool with one queue, whatever the balancer.
+it is cancelled; replicas that share a trigger are one pool with one queue, whatever the balancer; a
+call that closes a circle of services is left out.
 """
 
 import math
 from typing import Final, final
 
+from tidegate.analysis.fluid.client import Client
 from tidegate.analysis.fluid.course import (
     RUNNING,
     Course,
@@ -23,9 +25,10 @@ from tidegate.analysis.fluid.course import (
     judge,
     recovered_at,
 )
-from tidegate.analysis.fluid.parts import NEVER, Caller, Client, Site
+from tidegate.analysis.fluid.flow import NEVER, Caller
 from tidegate.analysis.fluid.policies import Bucket
 from tidegate.analysis.fluid.pool import Group, Pool
+from tidegate.analysis.fluid.site import Site
 from tidegate.analysis.graph import Graph
 from tidegate.analysis.outcome import worst
 from tidegate.analysis.rules.view import Edge, average, patience
@@ -88,7 +91,8 @@ class Network:
         begins = None if trigger is None or trigger.at is None else trigger.at / SECOND
         self.start: Final = _SETTLE if begins is None else begins
         self.end: Final = self.start + lasts
-        self.lag: Final = max(self._patience(name) for name in graph.system.clients)
+        patiences = [self._patience(name) for name in graph.system.clients]
+        self.lag: Final = min(max(patiences), _PATIENCE_MAX)
         within = graph.system.objective.within / SECOND
         self.last: Final = self.end + within + RUNNING + self.lag
         self.dt: Final = self._step(lasts, effort, coarser)
@@ -281,9 +285,10 @@ class Network:
         return shortest
 
     def _patience(self, client: str) -> float:
+        """How long a request may take in all to count as goodput: its calls, once each."""
         calls = self.graph.system.clients[client].calls.values()
-        total = sum(patience(call) * math.ceil(call.per_request) for call in calls) / SECOND
-        return min(total, _PATIENCE_MAX)
+        each = (patience(c) * math.ceil(c.per_request) for c in calls if c.per_request > 0)
+        return math.fsum(each) / SECOND
 
     def _step(self, lasts: float, effort: int, coarser: int) -> float:
         """A whole part of a second."""
@@ -302,18 +307,14 @@ class Network:
             pool for name in reversed(self.groups) for pool in self.groups[name].pools
         )
         for name, client in graph.system.clients.items():
-            limit = self._limit_of_patience(name)
-            self.clients[name] = Client(name, client, dt=self.dt, patience=limit)
+            wait = self._patience(name) / self.dt
+            steps = NEVER if wait == math.inf else max(1, round(wait))
+            self.clients[name] = Client(name, client, dt=self.dt, patience=steps)
             self._add_calls(self.clients[name], name, hosts=1)
         hurried = {edge.callee for edge in graph.view.edges if edge.call.propagate}
         for pool in self.pools:
             pool.told = pool.name in hurried
         self._retime()
-
-    def _limit_of_patience(self, client: str) -> int:
-        calls = self.graph.system.clients[client].calls.values()
-        total = sum(patience(call) * math.ceil(call.per_request) for call in calls) / SECOND
-        return NEVER if total == math.inf else max(1, round(total / self.dt))
 
     def _group(self, name: str) -> Group:
         """The pools of one service: two where a trigger hits only some of its replicas."""
@@ -349,20 +350,23 @@ class Network:
     def _retime(self) -> None:
         """How long each service takes now, callees first: who waits for a call waits for that."""
         for pool in reversed(self.pools):
-            pool.below = self._below(pool)
+            pool.below = self._below(pool.name, parallel=pool.parallel)
             pool.retime()
+        for name, client in self.clients.items():
+            client.set_below(self._below(name, parallel=False))
 
-    def _below(self, pool: Pool) -> float:
+    def _below(self, caller: str, *, parallel: bool) -> float:
+        """Seconds of a request's calls that pass within a step, where they are not seen."""
         each = []
-        for edge in self.graph.view.waited_by(pool.name):
+        for edge in self.graph.view.waited_by(caller):
             group = self.groups.get(edge.callee)
             time = average(edge.call.network) / SECOND
             if group is None:
                 time += self.graph.view.answers[edge.callee] / SECOND
             else:
-                time += sum(p.within_step() * share for p, share in group.shares)
+                time += sum(pool.within_step() * share for pool, share in group.shares)
             each.append(edge.call.per_request * time)
-        return max(each, default=0.0) if pool.parallel else math.fsum(each)
+        return max(each, default=0.0) if parallel else math.fsum(each)
 
     # The trigger.
 
@@ -398,7 +402,7 @@ class Network:
             group, service = self.groups[trigger.service], self.graph.services[trigger.service]
             pool = group.pools[0]  # the one that is hit
             pool.slowdown = part(trigger.slowdown)
-            pool.capacity = part(trigger.capacity)
+            pool.workers.capacity = part(trigger.capacity)
             pool.errors = 1 - (1 - service.errors) * (1 - (trigger.errors or 0.0) * strength)
             pool.set_latency((trigger.latency or 0) * strength)
             pool.freeze(frozen=trigger.freeze and strength > 0)

@@ -3,8 +3,7 @@
 A `Pool` is the replicas of one service that fare alike, taken together: one queue, all their
 workers. Its own work takes its mean time. Where that is shorter than a step, it only bounds how
 much can be started in the step; where it is longer, it is waited for as well, and spread over five
-parts once it is long against the timeouts. Workers that wait for calls beyond the step are held;
-the rest go on.
+parts once it is long against the timeouts.
 """
 
 import math
@@ -13,8 +12,18 @@ from collections.abc import Iterator
 from statistics import NormalDist
 from typing import Final, final
 
-from tidegate.analysis.fluid.parts import LEAST, NEVER, Packet, Parts, Receiver, Target, merged
+from tidegate.analysis.fluid.flow import (
+    LEAST,
+    NEVER,
+    Packet,
+    Parts,
+    Receiver,
+    Target,
+    merged,
+    scaled,
+)
 from tidegate.analysis.fluid.policies import Bucket, Gate
+from tidegate.analysis.fluid.workers import Workers
 from tidegate.core.outcome import FAILURE, OVERLOADED, SUCCESS, Outcome
 from tidegate.core.queue_order import FINISH_MARGIN, takes_newest
 from tidegate.settings import system as settings
@@ -26,7 +35,7 @@ __all__ = ["Group", "Pool"]
 _PARTS: Final = 5
 _MIDDLES: Final = tuple((part + 0.5) / _PARTS for part in range(_PARTS))
 _SPREAD_FROM: Final = 1 / 8  # of the shortest timeout: below it, a spread changes no timeout
-_WAVE: Final = 1e-6
+_WAVE_LEAST: Final = 1e-6  # of what waits: less is not worth another wave
 _SPARE: Final = 0.9  # of the room of a step: a service that had so much to do is looked at closely
 
 
@@ -48,8 +57,6 @@ class Pool(Receiver):
 
     __slots__ = (
         "_bucket",
-        "_called",
-        "_calling",
         "_cancels",
         "_clock",
         "_codel",
@@ -60,6 +67,7 @@ class Pool(Receiver):
         "_frozen",
         "_gate",
         "_hasty",
+        "_holds",
         "_locked",
         "_places",
         "_plain",
@@ -67,22 +75,14 @@ class Pool(Receiver):
         "_skips",
         "_spread",
         "_standing",
-        "_started",
-        "_sticks",
-        "_turn",
-        "_turns",
         "_varies",
-        "_worked",
-        "_workers",
         "_working",
         "absorbed",
         "arrived",
         "below",
-        "capacity",
         "clear",
         "dirty",
         "errors",
-        "held",
         "in_system",
         "latency",
         "name",
@@ -91,6 +91,7 @@ class Pool(Receiver):
         "replicas",
         "slowdown",
         "waiting",
+        "workers",
     )
 
     def __init__(
@@ -99,7 +100,8 @@ class Pool(Receiver):
         super().__init__(parallel=service.parallel)
         self.name: Final = name
         self.replicas: Final = replicas
-        self.capacity = 1.0
+        count = math.inf if service.workers is None else service.workers * replicas
+        self.workers: Final = Workers(count, dt)
         self.slowdown = 1.0
         self.errors = service.errors
         self.latency = 0
@@ -109,7 +111,6 @@ class Pool(Receiver):
         self.own = service.time.average / SECOND if service.time else 0.0
         self.queue: Final[deque[Packet]] = deque()
         self.waiting = 0.0
-        self.held = 0.0
         self.in_system = 0.0
         self.arrived = 0.0
         self.dirty = False
@@ -120,7 +121,6 @@ class Pool(Receiver):
         self._service: Final = service
         self._dt: Final = dt
         self._hasty: Final = hasty  # the shortest timeout of those who call, in seconds
-        self._workers: Final = math.inf if service.workers is None else service.workers * replicas
         places = service.queue.limit
         self._places: Final = math.inf if places is None else places * replicas
         self._skips: Final = service.abandoned != "finish"
@@ -129,19 +129,13 @@ class Pool(Receiver):
         self._standing = NEVER
         self._bucket: Bucket | None = None
         self._gate: Final = Gate(service.limit, replicas) if service.limit else None
-        self._worked = 0.0  # own work that has ended in this step,
-        self._called = 0.0  # how much of it went on to its calls,
-        self._calling = 1.0  # and the share of that in the step before
+        self._holds: Final = service.blocking and bool(service.calls)
         self._varies: Final = bool(service.blocking or service.thrash or service.contention)
         self._spread: Final = spread(service.time) if service.time else [1.0]
         self._delays: list[tuple[int, float]] = []
         self._working: Final[defaultdict[int, Parts]] = defaultdict(list)
         self._clock = 0  # steps that were not frozen
         self._down_until = -1
-        self._turn = math.inf  # works that a worker ends in a step when it never waits
-        self._turns = math.inf  # what is left of that in this step
-        self._started = 0.0
-        self._sticks = 0.0  # the share of what starts that is still held at the end of the step
 
     # What time and triggers do.
 
@@ -173,8 +167,7 @@ class Pool(Receiver):
         if own != self.own or not self._delays:
             self.own = own
             self._delays = list(self._delays_of(own))
-        holding = own + (self.below * self._calling if service.blocking else 0.0)
-        self._turn = self._dt / holding if holding > 0 else math.inf
+        self.workers.retime(own, self.below if service.blocking else 0.0)
         if self._gate is not None:
             answer = own + self.below
             self._gate.turns = max(1.0, self._dt / answer) if answer > 0 else math.inf
@@ -194,9 +187,8 @@ class Pool(Receiver):
 
     def answered_in_time(self) -> float:
         """How many may wait so that the last of them is still answered before its caller leaves."""
-        if self._workers == math.inf or self._turn == math.inf or self._hasty == math.inf:
-            return 0.0
-        return self._workers * self.capacity * self._turn / self._dt * self._hasty
+        rate = self.workers.per_step / self._dt
+        return rate * self._hasty if rate < math.inf and self._hasty < math.inf else 0.0
 
     def look(self) -> None:
         """See whether all that comes in this step is as good as answered.
@@ -207,7 +199,7 @@ class Pool(Receiver):
             slot.site.look()
         self.clear = (
             self.waiting <= LEAST
-            and self.held <= LEAST
+            and self.workers.held <= LEAST
             and not self._working
             and not self.frozen
             and self._plain
@@ -215,7 +207,7 @@ class Pool(Receiver):
             and not self.errors
             and not self.latency
             and self._bucket is None
-            and self._flow <= _SPARE * self._workers * self.capacity * self._turn
+            and self._flow <= _SPARE * self.workers.per_step
             and all(slot.site.clear for slot in self.slots)
         )
 
@@ -225,33 +217,26 @@ class Pool(Receiver):
         if mass > 0:
             self.arrived += mass
             self._flow += mass
-            if self._workers < math.inf and self._turn < math.inf:
-                self._turns -= mass / (self._workers * self.capacity)
+            self.workers.charge(mass)
             for slot in self.slots:
-                slot.site.made += mass * slot.share * slot.times
-                slot.site.target.absorb(mass * slot.share * slot.times)
+                calls = mass * slot.share * slot.times
+                slot.site.absorb(calls, calls)
 
     def begin_step(self) -> None:
         """Room for new work."""
         if self._bucket is not None:
             self._bucket.step()
-        if self._worked > LEAST:
-            self._calling = self._called / self._worked
-        self._worked = self._called = 0.0
         if self._varies:
             self.retime()
         self._flow = 0.0
-        debt = min(0.0, self._turns)
-        self._turns = 0.0 if self.frozen else self._turn + debt
-        self._started = 0.0
+        self.workers.begin_step(frozen=self.frozen)
         if not self.frozen:
             self._clock += 1
         self.dirty = bool(self.queue) or self._clock in self._working
 
     def end_step(self, now: int) -> None:
-        """Learn how much of what was started is held up."""
-        if self._started > LEAST:
-            self._sticks = self._stuck()
+        """Learn how much of what was started is held up, and whether the queue stands."""
+        self._learn()
         if self.waiting <= LEAST:
             self._standing = NEVER
         elif self._standing == NEVER:
@@ -259,18 +244,19 @@ class Pool(Receiver):
 
     def goes_on(self) -> bool:
         """Whether more can be started in this step, now that it is known what came back."""
-        if self.frozen or not self.queue or self._started <= LEAST:
+        if self.frozen or not self.queue or not self.workers.has_started():
             return False
-        self._sticks = self._stuck()
-        self.dirty = self._startable() > max(LEAST, _WAVE * self._workers)
+        self._learn()
+        self.dirty = self._startable() > max(LEAST, _WAVE_LEAST * self.waiting)
         return self.dirty
 
-    def _stuck(self) -> float:
-        """The share of what was started in this step whose calls outlast it."""
-        if not (self._service.blocking and self.slots) or self._delays[0][0] > 0:
-            return 0.0  # nothing is held, or what is started now ends its own work later
-        left = self._called - self.returned
-        return min(1.0, max(0.0, left / max(self._started, self._called)))
+    def _learn(self) -> None:
+        """Nothing is learned where nobody is held, or what is started ends its work later."""
+        if self._holds and self._delays[0][0] == 0 and self.workers.has_started():
+            self.workers.learn(self.returned)
+
+    def _startable(self) -> float:
+        return self.workers.startable(cautious=self._holds)
 
     # What callers do.
 
@@ -301,7 +287,7 @@ class Pool(Receiver):
             keep = self._gate.take(keep)
         if keep < packet.open:
             self._refuse(now, packet, packet.open - keep)
-        over = keep - max(0.0, self._places - self.waiting + self._startable(first=False))
+        over = keep - max(0.0, self._places - self.waiting + self.workers.startable(cautious=False))
         if over > 0:
             keep -= over
             self._leave(now, packet, over)
@@ -315,14 +301,14 @@ class Pool(Receiver):
             self.in_system += keep
             self.dirty = True
 
-    def abandon(self, packet: Packet) -> None:
+    def abandon(self, now: int, packet: Packet) -> None:
         """Its caller has left; a service that cancels forgets what it has not begun."""
         if self._service.abandoned == "cancel" and packet.left > 0:
-            self._lose(packet)
+            self._lose(now, packet)
 
-    def _lose(self, packet: Packet) -> None:
+    def _lose(self, now: int, packet: Packet) -> None:
         self.waiting -= packet.left
-        self._leave(0, packet, packet.left)
+        self._leave(now, packet, packet.left)
         packet.left = 0.0
 
     def _leave(self, now: int, packet: Packet, mass: float) -> None:
@@ -331,10 +317,10 @@ class Pool(Receiver):
             self._gate.release(now, packet.sent, mass, trouble=True)
 
     def _refuse(self, now: int, packet: Packet, mass: float) -> None:
-        cost = self._service.refusal_cost
-        if cost and self._workers < math.inf and self._turn < math.inf:
-            share = self.own * self._turn / self._dt  # of a request's time that is own work
-            self._turns -= cost * share * mass / max(LEAST, self._workers * self.capacity)
+        """Say no, at the cost of a share of the own work that a request would have taken."""
+        holding = self.own + (self.below if self._service.blocking else 0.0)
+        if self._service.refusal_cost and holding > 0:
+            self.workers.charge(self._service.refusal_cost * mass * self.own / holding)
         self._reply(now, packet, mass, OVERLOADED)
 
     def _crash(self, now: int, restart: settings.Restart) -> None:
@@ -364,29 +350,6 @@ class Pool(Receiver):
             self._serve(now)
         self.flush(now)
 
-    def _startable(self, *, first: bool = True) -> float:
-        """How much can be started in what is left of the step.
-
-        A worker has time for t works, and stops at the first that is held, each with probability
-        s: that makes 1 + (1 - s)(1 - (1 - s)^(t - 1))/s of them, or t if that is less than one. As
-        long as s is not known, each starts one: `first`.
-        """
-        turns = self._turns
-        if self._workers == math.inf:
-            return math.inf if turns > 0 else 0.0
-        free = self._workers * self.capacity - self.held
-        if free <= 0 or turns <= 0:
-            return 0.0
-        held = self._sticks
-        if turns <= 1:
-            return free * turns
-        if held > _WAVE:
-            go_on = 1 - held
-            return free * (1 + go_on * (1 - math.pow(go_on, turns - 1)) / held)
-        if first and self._started <= LEAST and self.slots and self._service.blocking:
-            return free
-        return free * turns
-
     def _serve(self, now: int) -> None:
         room = most = self._startable()
         queue = self.queue
@@ -399,14 +362,14 @@ class Pool(Receiver):
             if queue[0].left <= LEAST:
                 queue.popleft()
         if parts:
-            self._use(most - room)
+            self.workers.start(most - room)
             self._start(now, parts)
 
     def _newest_first(self) -> bool:
         order = self._service.queue.order
         if order == "fifo":
             return False
-        servers = int(self._workers * self.capacity) if self._workers < math.inf else NEVER
+        servers = int(self.workers.present) if self.workers.limited else NEVER
         return takes_newest(order, math.ceil(self.waiting), servers)
 
     def _take_newest(self, now: int, room: float, parts: Parts) -> float:
@@ -434,25 +397,13 @@ class Pool(Receiver):
         parts.append((packet, taken * done))
         return taken * cost
 
-    def _use(self, started: float) -> None:
-        """Time goes by on the workers that started so much: `_startable`, solved for t."""
-        self._started += started
-        free = self._workers * self.capacity - self.held
-        if self._workers == math.inf or free <= 0:
-            return
-        used, held = started / free, self._sticks
-        if used > 1 and held > _WAVE:
-            left = 1 - held * (used - 1) / max(_WAVE, 1 - held)
-            used = 1 + math.log(max(_WAVE, left)) / math.log(max(_WAVE, 1 - held))
-        self._turns = max(0.0, self._turns - used)
-
     def _worth_doing(self, now: int, packet: Packet) -> bool:
         service = self._service
         if packet.left <= 0:
             return False
         gone = packet.leaves <= now
         if self._skips and gone:
-            self._lose(packet)
+            self._lose(now, packet)
             return False
         late = False
         if service.queue.late:
@@ -464,7 +415,7 @@ class Pool(Receiver):
             late |= old and stands
         if late:
             dropped = packet.left
-            self._lose(packet)
+            self._lose(now, packet)
             self._reply(now, packet, dropped, OVERLOADED)
         return not late
 
@@ -482,35 +433,35 @@ class Pool(Receiver):
 
     def _start(self, now: int, parts: Parts) -> None:
         for delay, share in self._delays:
-            some = parts if share == 1 else [(packet, mass * share) for packet, mass in parts]
             if delay == 0:
-                self._work_done(now, some)
+                self._work_done(now, scaled(parts, share))
             else:
-                self._working[self._clock + delay] += some
+                self._working[self._clock + delay] += scaled(parts, share)
 
     def _work_done(self, now: int, parts: Parts) -> None:
-        self._worked += sum(mass for _, mass in parts)
+        worked = sum(mass for _, mass in parts)
         if self.errors > 0:
-            self._end(now, [(packet, mass * self.errors) for packet, mass in parts], FAILURE)
-            parts = [(packet, mass * (1 - self.errors)) for packet, mass in parts]
+            self._end(now, scaled(parts, self.errors), FAILURE)
+            parts = scaled(parts, 1 - self.errors)
         if self.told:
             gone = [part for part in parts if part[0].deadline <= now]
             if gone:
                 self._end(now, gone, FAILURE)
                 parts = [part for part in parts if part[0].deadline > now]
         calling = sum(mass for _, mass in parts)
-        self._called += calling
+        self.workers.work_done(worked, calling)
         if not self.slots:
+            self.returned += calling
             self._end(now, parts, SUCCESS)
             return
         if self._service.blocking:
-            self.held += calling
+            self.workers.held += calling
         self.begin(parts)
 
     def finish(self, now: int, parts: Parts, *, ok: bool) -> None:
         """Answer, and free the workers."""
         if self._service.blocking:
-            self.held = max(0.0, self.held - sum(mass for _, mass in parts))
+            self.workers.held = max(0.0, self.workers.held - sum(mass for _, mass in parts))
         self._end(now, parts, SUCCESS if ok else FAILURE)
 
     def _end(self, now: int, parts: Parts, outcome: Outcome) -> None:
