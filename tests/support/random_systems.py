@@ -209,7 +209,7 @@ class Maker:
             {"freeze": True},
             {"capacity": 0.0},
             {"capacity": 0.4},
-            {"capacity": 2.0},
+            {"capacity": 0.9},
             {"errors": 0.5},
             {"latency": 50 * MS},
             {"rate_limit": RateLimit(rate=20.0)},
