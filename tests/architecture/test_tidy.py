@@ -47,13 +47,6 @@ TESTED_TOGETHER = {
         "analysis/rules/retries.py",
         "analysis/rules/times.py",
     },
-    "tests/simulation/test_fluid_against_simulation.py": {
-        "analysis/fluid/course.py",
-        "analysis/fluid/network.py",
-        "analysis/fluid/parts.py",
-        "analysis/fluid/policies.py",
-        "analysis/fluid/pool.py",
-    },
     "tests/simulation/test_traces_of_a_simulation.py": {"sim/spans.py"},
 }
 NOTHING_TO_TEST = {

@@ -134,7 +134,9 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
         "limit": M("most calls in flight at a time, from one caller replica", "50"),
         "rate_limit": M("most calls per second, from one caller replica", "100/s"),
         "network": M("time on the wire, each way", "2ms", "no time"),
-        "idempotent": M("false: an attempt that may have arrived is never repeated", "false"),
+        "idempotent": M(
+            "false: repeated only when refused, never when it may have been done", "false"
+        ),
         "protect": M(
             "default: adds two attempts with backoff and a 10 % budget, a breaker and a timeout of"
             " 10 s where the file says nothing itself",

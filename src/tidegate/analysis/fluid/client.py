@@ -3,7 +3,6 @@
 An open client sends its rate, a closed one as its users come back from thinking.
 """
 
-import math
 from typing import Final, final
 
 from tidegate.analysis.fluid.flow import LEAST, NEVER, Caller, Packet, Parts
@@ -48,8 +47,8 @@ class Client(Caller):
 
     def set_below(self, seconds: float) -> None:
         """So much of an answer passes within a step: nobody is seen to wait for it."""
-        pause = self._think + seconds
-        self._returns = -math.expm1(-self._dt / pause) if pause > 0 else 1.0
+        pause = max(self._dt, self._think + seconds)
+        self._returns = self._dt / pause
 
     def set_load(self, load: float) -> None:
         """Send `load` times as often, or be `load` times as many."""

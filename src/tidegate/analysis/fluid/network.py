@@ -38,6 +38,7 @@ from tidegate.units import SECOND
 __all__ = ["Network", "simulate_graph"]
 
 _PER_TIMEOUT: Final = 20  # steps; the tipping point moves by one or two of them
+_PER_TIMEOUT_LEAST: Final = 10  # with fewer the verdict is coarse
 _PER_TRIGGER: Final = 20
 _EFFORT: Final = 50_000  # calls times steps: about a second
 _STEPS_MIN: Final = 3_000  # for the largest graphs, whatever they cost
@@ -96,6 +97,7 @@ class Network:
         within = graph.system.objective.within / SECOND
         self.last: Final = self.end + within + RUNNING + self.lag
         self.dt: Final = self._step(lasts, effort, coarser)
+        self.coarse: Final = self.dt > self.timeout / _PER_TIMEOUT_LEAST
         self.clients: Final[dict[str, Client]] = {}
         self.groups: Final[dict[str, Group]] = {}
         self.sites: Final[list[Site]] = []
@@ -157,7 +159,7 @@ class Network:
     def _one_step(self, now: int) -> None:
         for pool in reversed(self.pools):
             pool.remember()
-            pool.look()
+            pool.look(now)
             pool.begin_step()
         for client in self.clients.values():
             client.remember()
@@ -258,7 +260,7 @@ class Network:
             end=self.end,
             lag=self.lag,
             dt=self.dt,
-            coarse=self.dt > self.timeout / 10,
+            coarse=self.coarse,
             offered=offered,
             good=good,
             attempts=self._made,
@@ -293,10 +295,16 @@ class Network:
     def _step(self, lasts: float, effort: int, coarser: int) -> float:
         """A whole part of a second."""
         calls = 1 + sum(edge.callee in self.lively for edge in self.graph.view.edges)
-        wanted = min(self.timeout / _PER_TIMEOUT, lasts / _PER_TRIGGER, 1.0)
+        wanted = min(self.timeout / _PER_TIMEOUT, lasts / _PER_TRIGGER, self._pause(), 1.0)
         steps = max(_STEPS_MIN, effort / calls)
         wanted = min(1.0, coarser * max(wanted, self.last / steps))
         return 1 / math.ceil(1 / wanted)
+
+    def _pause(self) -> float:
+        """The shortest time between two requests of a user: in a step nobody asks twice."""
+        graph = self.graph
+        users = {name: c.users for name, c in graph.system.clients.items() if c.users}
+        return min((count / graph.view.rates[name] for name, count in users.items()), default=1.0)
 
     def _build(self) -> None:
         graph = self.graph
@@ -447,6 +455,8 @@ def _lively(graph: Graph, trigger: Trigger | None) -> set[str]:
     fast = min((patience(edge.call) for edge in graph.view.edges), default=math.inf) / 10
     lively: set[str] = set()
     for name in graph.callees_first:
+        if not graph.worst[name]:
+            continue  # nobody comes there
         service, capacity = graph.services[name], graph.capacity(name)
         full = capacity is not None and graph.worst[name] * surge > _HEALTHY * capacity
         refuses = service.rate_limit is not None or service.limit is not None

@@ -190,10 +190,11 @@ class Pool(Receiver):
         rate = self.workers.per_step / self._dt
         return rate * self._hasty if rate < math.inf and self._hasty < math.inf else 0.0
 
-    def look(self) -> None:
+    def look(self, now: int) -> None:
         """See whether all that comes in this step is as good as answered.
 
-        Nothing waits or is held up here or below, and the step before left room to spare.
+        Nothing waits or is held up here or below, and the step before left room to spare. Should
+        more come than there is room for, the next step owes it.
         """
         for slot in self.slots:
             slot.site.look()
@@ -202,6 +203,7 @@ class Pool(Receiver):
             and self.workers.held <= LEAST
             and not self._working
             and not self.frozen
+            and now >= self._down_until
             and self._plain
             and self.own < self._dt
             and not self.errors
@@ -388,7 +390,7 @@ class Pool(Receiver):
         """Take what there is room for, if it is worth doing; returns the room that it needs."""
         if not self._worth_doing(now, packet):
             return 0.0
-        done, cost = self._before_leaving(now, packet) if self._cancels else (1.0, 1.0)
+        done, cost = self._before_leaving(now, packet) if self._skips else (1.0, 1.0)
         taken = packet.left if packet.left * cost <= room else room / cost
         packet.left -= taken
         self.waiting -= taken
@@ -409,7 +411,7 @@ class Pool(Receiver):
         if service.queue.late:
             margin = min(FINISH_MARGIN * self.own / self._dt, (packet.leaves - packet.sent) / 2)
             late = now + margin > packet.leaves
-        if self._codel is not None and self.waiting > packet.left + LEAST:
+        if self._codel is not None and self.waiting > 1:  # the last one is delivered
             old = (now - packet.sent) * self._dt > self._codel.target / SECOND
             stands = (now - self._standing) * self._dt >= self._codel.interval / SECOND
             late |= old and stands
@@ -422,14 +424,18 @@ class Pool(Receiver):
     def _before_leaving(self, now: int, packet: Packet) -> tuple[float, float]:
         """The share of its work that ends before its caller leaves, and what all of it costs.
 
-        The rest is cancelled on the way. Of exponential work both are 1 - e^(-left/mean): none of
-        it is in vain, which is why cancelling heals where skipping does not.
+        Where the abandoned is skipped, the line moves so that each is begun when its time is nearly
+        up: what is begun in the last step of it ends after it, and has cost all the same. Where it
+        is cancelled the rest is stopped on the way. Of exponential work both are then
+        1 - e^(-left/mean): none is in vain, which is why cancelling heals and skipping does not.
         """
         left = (packet.leaves - now) * self._dt
+        if not self._cancels:
+            return float(self.own <= 0 or packet.leaves > now + 1), 1.0
         if len(self._spread) > 1:
             share = -math.expm1(-left / self.own)
             return share, share
-        return float(left >= self.own), min(1.0, left / self.own)
+        return float(left - self._dt >= self.own), min(1.0, left / self.own)
 
     def _start(self, now: int, parts: Parts) -> None:
         for delay, share in self._delays:

@@ -15,9 +15,11 @@ from tidegate.sim.measure import ClientTally
 from tidegate.sim.parts.caller import CallSite
 from tidegate.sim.parts.steps import Steps
 from tidegate.sim.parts.work import Frame, Request
-from tidegate.units import SECOND, Duration, Instant
+from tidegate.units import MILLISECOND, SECOND, Duration, Instant
 
 __all__ = ["Client"]
+
+_PAUSE_MIN: Final = MILLISECOND  # after a request that took no time at all
 
 
 @final
@@ -152,7 +154,9 @@ class Client:
             if self._active > self.users * self.load:
                 self._active -= 1
             else:
-                self._loop.at(now + self._think(), self.request, None)
+                # Who is refused at once and does not think would ask for ever at one instant.
+                pause = self._think() if now > born else max(self._think(), _PAUSE_MIN)
+                self._loop.at(now + pause, self.request, None)
 
     def _hire(self, now: Instant) -> None:
         assert self._think is not None

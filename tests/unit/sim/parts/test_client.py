@@ -6,6 +6,7 @@ from statistics import fmean, stdev
 import pytest
 from stories import MS, Story, ms
 
+from tidegate.settings.policies import Queue
 from tidegate.settings.system import Action, Call, Client, Service, System, Time, Trigger
 from tidegate.sim.log import EventLog
 from tidegate.sim.world import World
@@ -151,3 +152,11 @@ def test_a_request_of_no_call_is_served_at_once() -> None:
     story = Story({"shop": Service()}, {"ask": Call(to="shop", per_request=0)})
     story.ask(0)
     assert story.until(0).served == 1
+
+
+def test_users_who_never_think_and_are_refused_at_once_let_time_pass() -> None:
+    """Nine of ten find no place, at once and again: each asks a thousand times a second."""
+    client = Client(users=10, think=Time(constant=0), calls=ASK)
+    it = world(client, Service(workers=1, time=ms(100), queue=Queue(limit=0)))
+    assert offered(it, 1, 3) == pytest.approx([9010] * 2, abs=20)
+    assert sum(it.clients["people"].tally.good[1:3]) == pytest.approx(20, abs=1)
