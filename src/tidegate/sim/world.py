@@ -51,7 +51,6 @@ class World:
         log: EventLog | None = None,
         spans: SpanRecorder | None = None,
     ) -> None:
-        _refuse_what_never_ends(system)
         self.system: Final = protected(system)
         self.seed: Final = seed
         self.horizon: Final = horizon
@@ -326,33 +325,6 @@ class World:
         for service in self.services.values():
             service.tally.backlog[self._second] = service.in_system
         self.loop.first_at(now + SECOND, self._tick)
-
-
-def _refuse_what_never_ends(system: System) -> None:
-    """Calls that nobody waits for may go in a circle, if each round makes fewer than the last.
-
-    After as many steps as there are services only circles are left. What they make then is
-    followed for some rounds more: unless it fades, one request is enough to fill the memory.
-    """
-    made = {name: 1.0 for name in system.services}
-    steps = len(system.services)
-    before = 0.0
-    for step in range(_ROUNDS * steps):
-        if step == steps:
-            before = sum(made.values())
-        after = dict.fromkeys(system.services, 0.0)
-        for name, count in made.items():
-            for call_name, call in system.services[name].calls.items():
-                after[system.target_of(call_name, call)] += count * call.per_request
-        made = after
-    if before > 0 and sum(made.values()) >= before * _FADING:
-        circle = ", ".join(name for name, count in made.items() if count > 0)
-        raise SettingsError(
-            f"the calls between {circle} go in a circle that never ends: each round brings as many"
-            " again; say per_request below 100% for one of them, or give what calls back a service"
-            " of its own",
-            path=("services",),
-        )
 
 
 def _before_workers(
