@@ -13,6 +13,7 @@ import msgspec
 
 from tidegate.core.concurrency_limiter import ConcurrencyLimiter
 from tidegate.core.pipeline import Pipeline
+from tidegate.errors import SettingsError
 from tidegate.settings import system as settings
 from tidegate.settings.policies import Limit
 from tidegate.settings.system import Action, System, Trigger, protected
@@ -36,6 +37,8 @@ __all__ = ["World"]
 
 _RAMP_STEPS: Final = 20  # a ramp is a staircase; 5 % a step is below the noise of a second's count
 _LIMIT_MAX: Final = 1_000_000  # of a `Limit`
+_ROUNDS_MAX: Final = 200  # by then half of it must be gone: each round 0.35 % less
+_GROWN: Final = 1e6
 
 
 @final
@@ -51,6 +54,7 @@ class World:
         log: EventLog | None = None,
         spans: SpanRecorder | None = None,
     ) -> None:
+        _refuse_what_never_ends(system)
         self.system: Final = protected(system)
         self.seed: Final = seed
         self.horizon: Final = horizon
@@ -325,6 +329,35 @@ class World:
         for service in self.services.values():
             service.tally.backlog[self._second] = service.in_system
         self.loop.first_at(now + SECOND, self._tick)
+
+
+def _refuse_what_never_ends(system: System) -> None:
+    """Calls that nobody waits for may go in a circle, if each round makes fewer than the last.
+
+    One request at each service is followed until all its calls are made. After as many steps as
+    there are services only circles are left; what does not fade there fills any memory.
+    """
+    made, first = dict.fromkeys(system.services, 1.0), 0.0
+    for step in range(_ROUNDS_MAX * len(system.services)):
+        after: dict[str, float] = {}
+        for service, count in made.items():
+            for name, call in system.services[service].calls.items():
+                if call.per_request:
+                    callee = system.target_of(name, call)
+                    after[callee] = after.get(callee, 0.0) + count * call.per_request
+        made, total = after, sum(after.values())
+        if step == len(system.services):
+            first = total
+        if not made or (first and total < first / 2):
+            return
+        if first and total > first * _GROWN:
+            break
+    raise SettingsError(
+        f"calls go in a circle and never end: {', '.join(sorted(made))}; each round brings as many"
+        " again. Say how often one leads to the next (per_request below 100%), or give what calls"
+        " back a name of its own",
+        path=("services",),
+    )
 
 
 def _before_workers(

@@ -1,10 +1,13 @@
 """A described system comes to life: what is built, and how it is driven."""
 
+from itertools import pairwise
+
 import pytest
 from stories import MS, Story, ms
 
+from tidegate.errors import SettingsError
 from tidegate.settings.policies import Budget
-from tidegate.settings.system import Action, Call, Client, Service, System, Trigger
+from tidegate.settings.system import Action, Call, Client, Service, System, Time, Trigger
 from tidegate.sim.invariants import check
 from tidegate.sim.log import EventLog
 from tidegate.sim.world import World
@@ -76,3 +79,47 @@ def test_triggers_and_actions_stand_in_the_log() -> None:
         ["trigger", "ends", "slow"],
         ["action", "taken", "calm down"],
     ]
+
+
+def notified(per_request: float, *, time: Time | None = None) -> System:
+    """A shop notifies a ledger, which calls it back; nobody waits for either."""
+    back = Call(to="shop", per_request=per_request, optional=True, wait=False)
+    notify = Call(to="ledger", optional=True, wait=False)
+    return System(
+        clients={"people": Client(rate=10.0, calls={"shop": Call(timeout=SECOND)})},
+        services={
+            "shop": Service(time=time, calls={"notify": notify}),
+            "ledger": Service(time=time, calls={"back": back}),
+            "idle": Service(calls={"also": Call(to="shop")}),
+        },
+    )
+
+
+@pytest.mark.parametrize("time", [None, ms(10)])
+def test_a_circle_that_fades_is_followed_to_its_end(time: Time | None) -> None:
+    """Nine in ten lead to another round: ten rounds in all, the first included."""
+    world = World(notified(0.9, time=time), seed=1, horizon=60 * SECOND)
+    world.run(60 * SECOND)
+    check(world)
+    rounds = world.calls["notify"].sent.count / sum(world.clients["people"].tally.offered)
+    assert rounds == pytest.approx(10, rel=0.15)
+
+
+@pytest.mark.parametrize("per_request", [1.0, 3.0, 1000.0])
+def test_a_circle_that_does_not_is_refused(per_request: float) -> None:
+    with pytest.raises(SettingsError, match="never end: ledger, shop"):
+        World(notified(per_request), seed=1, horizon=SECOND)
+
+
+def test_a_long_chain_is_no_circle() -> None:
+    names = [f"s{index}" for index in range(60)]
+    services = {
+        name: Service(time=ms(1), calls={f"to {below}": Call(to=below, per_request=2)})
+        for name, below in pairwise(names)
+    }
+    one = Call(to="s0", timeout=SECOND)
+    system = System(
+        clients={"people": Client(rate=1.0, calls={"ask": one})},
+        services={**services, names[-1]: Service()},
+    )
+    assert World(system, seed=1, horizon=SECOND).now == 0

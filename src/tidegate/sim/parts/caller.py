@@ -144,6 +144,10 @@ class CallSite:
         else:
             self._send(now, attempt)
 
+    def begin_unwaited(self, now: Instant, frame: Any) -> None:
+        """Make the call when the present event is over: it may lead back to its caller."""
+        self._loop.at(now, self.begin, frame)
+
     def abandon(self, now: Instant, attempt: Attempt) -> None:
         """The caller itself was cancelled: stop waiting, and say so downstream."""
         ticket = attempt.ticket

@@ -79,7 +79,7 @@ class Steps:
                 continue
             frame.repeat -= 1
             if not entry.wait:
-                entry.site.begin(now, Frame(_NOBODY, None, now, frame.depth))
+                entry.site.begin_unwaited(now, Frame(_NOBODY, None, now, frame.depth))
                 continue
             frame.pending = _SENDING
             entry.site.begin(now, frame)
@@ -96,7 +96,7 @@ class Steps:
                 if entry.wait:
                     waited.append(entry.site)
                 else:
-                    entry.site.begin(now, Frame(_NOBODY, None, now, frame.depth))
+                    entry.site.begin_unwaited(now, Frame(_NOBODY, None, now, frame.depth))
         frame.pending = len(waited)
         for site in waited:
             site.begin(now, frame)
