@@ -178,7 +178,7 @@ class Circuit:
         if self.state == "closed":
             return mass
         if self.state == "ramping":
-            grown = 1 - (self._until - now) * self._dt * SECOND / self._set.ramp
+            grown = max(0.0, 1 - (self._until - now) * self._dt * SECOND / self._set.ramp)
             return mass * (self._set.ramp_from + (1 - self._set.ramp_from) * grown)
         if self.state == "open":
             return 0.0
@@ -204,7 +204,7 @@ class Circuit:
                 if self._bad > _PROBES_FAIL * total:
                     self._enter("open", now, self._set.open_for)
                 else:
-                    self._enter("ramping", now, self._set.ramp)
+                    self._enter("ramping" if self._set.ramp else "closed", now, self._set.ramp)
         elif not ok and total >= self._set.volume and self._bad >= self._set.failures * total:
             self._enter("open", now, self._set.open_for)
 

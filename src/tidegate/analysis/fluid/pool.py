@@ -429,9 +429,11 @@ class Pool(Receiver):
         is cancelled the rest is stopped on the way. Of exponential work both are then
         1 - e^(-left/mean): none is in vain, which is why cancelling heals and skipping does not.
         """
+        if self.own <= 0:
+            return 1.0, 1.0
         left = (packet.leaves - now) * self._dt
         if not self._cancels:
-            return float(self.own <= 0 or packet.leaves > now + 1), 1.0
+            return float(packet.leaves > now + 1), 1.0
         if len(self._spread) > 1:
             share = -math.expm1(-left / self.own)
             return share, share

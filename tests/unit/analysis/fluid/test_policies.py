@@ -147,6 +147,27 @@ def test_probes_that_succeed_close_it_over_a_ramp() -> None:
     assert circuit.take(36, 10) == 10
 
 
+def test_without_a_ramp_it_closes_at_once() -> None:
+    said = settings.Breaker(volume=10, open_for=SECOND, probes=3, ramp=0)
+    circuit = Circuit(said, hosts=1, dt=STEP)
+    circuit.release(5, 1, 20, ok=False)
+    circuit.step(15)
+    circuit.take(15, 3)
+    circuit.release(16, 15, 3, ok=True)
+    assert (circuit.state, circuit.take(16, 10)) == ("closed", 10)
+
+
+def test_a_ramp_shorter_than_a_step_lets_nothing_negative_through() -> None:
+    said = settings.Breaker(volume=10, open_for=SECOND, probes=3, ramp=30 * MILLISECOND)
+    circuit = Circuit(said, hosts=1, dt=STEP)
+    circuit.release(5, 1, 20, ok=False)
+    circuit.step(15)
+    circuit.take(15, 3)
+    circuit.release(16, 15, 3, ok=True)
+    assert circuit.state == "ramping"
+    assert circuit.take(16, 10) == pytest.approx(1)
+
+
 def test_probes_that_fail_or_hang_open_it_again() -> None:
     failing, hanging = opened(), opened()
     for circuit in (failing, hanging):
