@@ -164,7 +164,7 @@ def test_what_fixes_a_pool_and_what_does_not() -> None:
 def test_what_fixes_a_pool_after_a_long_freeze(freeze: float) -> None:
     others = [({"gaps": jittered(1, 3)}, (0, 0)), ({"budget": 0.2}, (1, 1))]
     for cure, expected in [*CURES, *others]:
-        shares = [cured(load, freeze, dt=0.001, after=150, **cure) for load in (600, 750)]
+        shares = [cured(load, freeze, dt=0.002, after=120, **cure) for load in (600, 750)]
         assert shares == pytest.approx(expected), (cure, freeze)
 
 

@@ -155,3 +155,21 @@ def test_which_budget_takes_the_collapsed_state_away(
     kinds = {state.kind for state in steady_states(station, load)}
     assert "healthy" in kinds
     assert ("collapsed" in kinds) == collapses
+
+
+@pytest.mark.slow  # 4,400 and 210 searches for a maximum
+def test_the_rule_for_two_states_on_a_grid() -> None:
+    """No point of the grid disagrees with the curve itself, for one server and for many."""
+    single = [(1, tries, 0.05 * step) for tries in range(2, 13) for step in range(1, 401)]
+    many = [
+        (servers, tries, c_mu_t / servers)
+        for servers in (2, 5, 10, 20, 50)
+        for tries in (2, 3, 4, 6, 8, 12)
+        for c_mu_t in (0.3, 0.8, 1.3, 2.1, 3.1, 5.1, 9.1)
+    ]
+    assert (len(single), len(many)) == (4400, 210)
+    for servers, tries, timeout in (*single, *many):
+        station = Station(servers=servers, service=1, timeout=timeout, attempts=tries)
+        found = folds(station)
+        threshold = abs((tries - 1) * timeout - 2) < 1e-9 and servers == 1
+        assert threshold or has_two_states(station) == (found.ceiling > found.recovery), station
