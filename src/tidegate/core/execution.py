@@ -99,7 +99,7 @@ class Execution:
             self.deadline = now + own
         if self.deadline is not None and now >= self.deadline:
             return self._reject(_TOO_LATE)
-        return self._try(now, self.pipeline.admit(now, self.depth))
+        return self._take(now, self.pipeline.admit(now, self.depth))
 
     def settle(self, now: Instant, outcome: Outcome) -> Step:
         """The attempt that is out has ended.
@@ -124,17 +124,18 @@ class Execution:
         if wait:
             self.until = now + wait
             return WAIT
-        if pipeline.plain and self.deadline is None:  # as in `_retry`, without its calls
+        if pipeline.plain and self.deadline is None:  # as in `_take`, without the call
             self.number += 1
             return ATTEMPT
-        return self._retry(now)
+        return self._take(now, None if pipeline.plain else pipeline.admit_attempt(now))
 
     def wake(self, now: Instant) -> Step:
         """The wait is over. `now` is at or after `until`; a late shell may find no time left."""
         if self.deadline is not None and now >= self.deadline:
             self.stopped_by = Reason.DEADLINE
             return COMPLETE
-        return self._retry(now)
+        pipeline = self.pipeline
+        return self._take(now, None if pipeline.plain else pipeline.admit_attempt(now))
 
     def cancel(self, now: Instant) -> Step:
         """The user has gone: whatever is out says nothing about the dependency."""
@@ -144,19 +145,11 @@ class Execution:
         self.outcome = IGNORED
         return COMPLETE
 
-    def _retry(self, now: Instant) -> Step:
-        if self.pipeline.plain:
-            return self._attempt(now)
-        return self._try(now, self.pipeline.admit_attempt(now))
-
-    def _try(self, now: Instant, answer: Permit | Rejection) -> Step:
+    def _take(self, now: Instant, answer: Permit | Rejection | None) -> Step:
+        """Go out with the leave that was given; a plain pipeline is not asked for one."""
         if type(answer) is Rejection:
             return self._reject(answer)
-        assert type(answer) is Permit
         self.permit = answer
-        return self._attempt(now)
-
-    def _attempt(self, now: Instant) -> Step:
         self.number += 1
         if self.deadline is not None:
             left = self.deadline - now
