@@ -1,0 +1,152 @@
+"""What does a call inherit from whoever is waiting for it?
+
+Three things travel with a piece of work, through every function that it calls: until when somebody
+waits for it, how much it matters, and how many retries deep it is. They are kept together in one
+context variable, so that a guard reads them with one look, and each can only get stricter on the
+way down: a deadline shortens and never lengthens, criticality falls and never rises.
+
+Tasks and `asyncio.to_thread` inherit them by themselves. A bare thread or an executor does not:
+`carry` wraps the function that is handed to it.
+"""
+
+from collections.abc import Callable
+from contextvars import ContextVar, Token, copy_context
+from types import TracebackType
+from typing import Final, Literal, NamedTuple, ParamSpec, Self, TypeVar, final
+
+from tidegate.errors import SettingsError, nearest
+from tidegate.runtime import clock
+from tidegate.units import SECOND, Instant
+
+__all__ = [
+    "AMBIENT",
+    "CRITICALITIES",
+    "NOTHING",
+    "Ambient",
+    "Criticality",
+    "ambient",
+    "carry",
+    "criticality",
+    "deadline",
+    "entered",
+    "remaining",
+]
+
+Criticality = Literal["critical", "default", "sheddable"]
+
+CRITICALITIES: Final[tuple[Criticality, ...]] = ("critical", "default", "sheddable")
+"""From what is served first to what is given up first; a class is its place in here."""
+
+_DEFAULT: Final = CRITICALITIES.index("default")
+_TIMEOUT_MAX: Final = 86_400.0  # a day, as everywhere else
+
+
+class Ambient(NamedTuple):
+    """What is inherited. `deadline` is an instant of the current clock, None for no end.
+
+    `said` is the place in `CRITICALITIES` if anybody has said one; `depth` counts the retries above
+    this call.
+    """
+
+    deadline: Instant | None = None
+    said: int | None = None
+    depth: int = 0
+
+    @property
+    def rank(self) -> int:
+        """The place in `CRITICALITIES`: what nobody has ranked is `default`."""
+        return _DEFAULT if self.said is None else self.said
+
+
+NOTHING: Final = Ambient()
+AMBIENT: Final[ContextVar[Ambient]] = ContextVar("tidegate", default=NOTHING)
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def ambient() -> Ambient:
+    """What the code that asks has inherited."""
+    return AMBIENT.get()
+
+
+def remaining() -> float | None:
+    """Seconds until the ambient deadline, zero if it has passed; None if there is none."""
+    until = AMBIENT.get().deadline
+    return None if until is None else max(0, until - clock.current().now()) / SECOND
+
+
+@final
+class entered:  # noqa: N801 - used like a function, as contextlib's managers are
+    """A block in which `values` are what is inherited."""
+
+    __slots__ = ("_token", "_values")
+
+    def __init__(self, values: Ambient) -> None:
+        self._values: Final = values
+        self._token: Token[Ambient] | None = None
+
+    def __enter__(self) -> Self:
+        self._token = AMBIENT.set(self._values)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._token is not None
+        AMBIENT.reset(self._token)
+        self._token = None
+
+    def remaining(self) -> float | None:
+        """Seconds until this block's deadline, zero if it has passed; None if there is none."""
+        until = self._values.deadline
+        return None if until is None else max(0, until - clock.current().now()) / SECOND
+
+
+def deadline(timeout: float) -> entered:
+    """A block whose guarded calls must all be over within `timeout` seconds.
+
+    `with tidegate.deadline(2.0): ...` shortens what was inherited and never lengthens it. Nothing
+    is sent after it, attempts are cut to fit, and a guarded call that finds it passed raises
+    `DeadlineExceeded`. Code that is not guarded is not interrupted.
+    """
+    if not 0 < timeout <= _TIMEOUT_MAX:  # also refuses NaN
+        raise SettingsError(f"a deadline is above 0 and at most a day of seconds, not {timeout!r}")
+    inherited = AMBIENT.get()
+    until = clock.current().now() + round(timeout * SECOND)
+    if inherited.deadline is not None:
+        until = min(until, inherited.deadline)
+    return entered(inherited._replace(deadline=until))
+
+
+def criticality(level: Criticality) -> entered:
+    """A block whose calls matter so much: `critical`, `default` or `sheddable`.
+
+    What is sheddable is given up first when a dependency or a server is short. A block inside
+    another can only lower it: work that is done for something sheddable is sheddable.
+    """
+    if level not in CRITICALITIES:
+        known = nearest(str(level), CRITICALITIES)
+        raise SettingsError(f"there is no criticality {level!r}{known}")
+    inherited = AMBIENT.get()
+    rank = CRITICALITIES.index(level)
+    if inherited.said is not None:
+        rank = max(rank, inherited.said)
+    return entered(inherited._replace(said=rank))
+
+
+def carry(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """`function`, to be run in a thread or an executor with what is inherited here and now.
+
+    `executor.submit(tidegate.carry(work), argument)`: without it the pool's thread starts with
+    nothing, and the work knows no deadline.
+    """
+    context = copy_context()
+
+    def carried(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return context.copy().run(function, *args, **kwargs)
+
+    return carried
