@@ -136,7 +136,7 @@ class CircuitBreaker:
         "_reason",
         "_settings",
         "_state",
-        "_transitions",
+        "changes",
     )
 
     def __init__(self, settings: settings.Breaker, rng: Random) -> None:
@@ -148,7 +148,7 @@ class CircuitBreaker:
         self._due: Instant = _NEVER  # when time alone changes the state
         self._leases: list[Instant] = []  # of the probes that are out; at most `probes`
         self._probes_ok = 0
-        self._transitions: list[Transition] = []
+        self.changes: list[Transition] = []
         self._lost = 0
         # The window of outcomes: two counters that only grow, and what they were at its start.
         self._calls = self._calls_start = 0
@@ -252,7 +252,7 @@ class CircuitBreaker:
 
     def drain_transitions(self) -> list[Transition]:
         """What changed since the last call, oldest first, each at its own instant."""
-        drained, self._transitions = self._transitions, []
+        drained, self.changes = self.changes, []
         return drained
 
     def snapshot(self, now: Instant) -> CircuitBreakerSnapshot:
@@ -376,10 +376,10 @@ class CircuitBreaker:
         assert self._check()
 
     def _note(self, transition: Transition) -> None:
-        if len(self._transitions) == _TRANSITIONS_MAX:
-            del self._transitions[0]
+        if len(self.changes) == _TRANSITIONS_MAX:
+            del self.changes[0]
             self._lost += 1
-        self._transitions.append(transition)
+        self.changes.append(transition)
 
     def _check(self) -> bool:
         """What always holds. In tests after every step, here only where the state moves."""
@@ -389,5 +389,5 @@ class CircuitBreaker:
         assert len(self._leases) + self._probes_ok <= self._settings.probes
         assert self._state is HALF_OPEN or not (self._leases or self._probes_ok)
         assert self._state not in {CLOSED, HELD} or self._due == _NEVER
-        assert len(self._transitions) <= _TRANSITIONS_MAX
+        assert len(self.changes) <= _TRANSITIONS_MAX
         return True

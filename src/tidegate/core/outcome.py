@@ -80,13 +80,14 @@ class Permit(msgspec.Struct, eq=False):
 
     `generation` is the policy's era in which it was given: a result that comes back in a later
     era says nothing about the present one. `lease` is the instant from which a permit that has
-    not been settled counts as lost (0: never).
+    not been settled counts as lost (0: never). `holder` is the shell's own: who waits for it.
     """
 
     start: Instant
     generation: int = 0
     lease: Instant = 0
     settled: bool = False
+    holder: object = None
 
     def __repr__(self) -> str:
         return f"Permit(start={self.start}, generation={self.generation}, lease={self.lease})"

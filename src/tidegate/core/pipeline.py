@@ -29,13 +29,17 @@ from tidegate.core.retry_budget import RetryBudget
 from tidegate.core.token_bucket import TokenBucket
 from tidegate.settings.policies import RateLimit
 from tidegate.settings.system import Call
-from tidegate.units import Instant
+from tidegate.units import Duration, Instant
 
 __all__ = ["Pipeline"]
 
 _HELD: Final = REJECTIONS[Reason.HELD]
 _RATE: Final = REJECTIONS[Reason.RATE]
 _LIMIT: Final = REJECTIONS[Reason.LIMIT]
+
+_OF_THE_BREAKER: Final = frozenset(
+    {Reason.CIRCUIT_OPEN, Reason.CIRCUIT_PROBING, Reason.CIRCUIT_RAMPING}
+)
 
 _BY_NAME: Final[dict[str, Outcome]] = {
     "timeout": TIMEOUT,
@@ -63,10 +67,12 @@ class Pipeline:
         "plain",
         "rate",
         "retryable",
+        "settings",
         "timeout",
     )
 
     def __init__(self, settings: Call, rng: Random) -> None:
+        self.settings: Final = settings
         self.attempts = settings.attempts
         self.held = False
         self.timeout: Final = settings.timeout
@@ -120,6 +126,35 @@ class Pipeline:
         if self.breaker is not None:
             self.breaker.settle(now, permit.start, permit.generation, outcome)
 
+    def adjusted(self, settings: Call, rng: Random) -> "Pipeline":
+        """A pipeline with other settings that goes on with the same policies.
+
+        A policy whose own settings are the same is the same object, so what it has learnt is kept
+        and shared; the others begin anew.
+        """
+        other = Pipeline(settings, rng)
+        old = self.settings
+        if settings.budget == old.budget:
+            other.budget = self.budget
+        if settings.breaker == old.breaker:
+            other.breaker = self.breaker
+        if settings.limit == old.limit:
+            other.limiter = self.limiter
+        if settings.rate_limit == old.rate_limit:
+            other.rate = self.rate
+        if self.held:
+            other.hold()
+        return other
+
+    def retry_after(self, now: Instant, reason: Reason) -> Duration | None:
+        """How long until another try is worth it, as far as the policy that refused knows."""
+        breaker = self.breaker
+        if breaker is not None and reason in _OF_THE_BREAKER:
+            return breaker.retry_after(now)
+        if self.rate is not None and reason is Reason.RATE:
+            return self.rate.retry_after(now)
+        return None
+
     def limit_rate(self, now: Instant, rate: RateLimit | None) -> None:
         """Change the rate limit while calls are under way."""
         if rate is None or self.rate is None:
@@ -138,8 +173,9 @@ class Pipeline:
         self.held = False
 
     def drain_transitions(self) -> list[Transition]:
-        """What changed state since the last call, oldest first."""
-        return [] if self.breaker is None else self.breaker.drain_transitions()
+        """What changed state since the last call, oldest first. Costs a look when nothing has."""
+        breaker = self.breaker
+        return breaker.drain_transitions() if breaker is not None and breaker.changes else []
 
 
 def _retried(settings: Call) -> frozenset[Outcome]:

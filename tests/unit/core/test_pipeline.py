@@ -139,3 +139,27 @@ def test_a_refused_request_pays_nothing_into_the_budget() -> None:
     assert refused(line.admit(0, 0)) is None
     assert refused(line.admit(0, 0)) is Reason.RATE
     assert line.budget.snapshot(0).requests == 1
+
+
+def test_adjusted_goes_on_with_the_policies_whose_settings_are_the_same():
+    rng = Random(1)
+    before = Pipeline(Call(attempts=2, budget=Budget(), breaker=Breaker(), limit=Limit(max=3)), rng)
+    before.hold()
+    after = before.adjusted(Call(attempts=5, budget=Budget(), breaker=Breaker(volume=7)), rng)
+    assert after.attempts == 5
+    assert after.budget is before.budget
+    assert after.breaker is not before.breaker
+    assert after.limiter is None
+    assert after.held
+
+
+def test_retry_after_is_known_by_the_policy_that_refused():
+    pipeline = Pipeline(
+        Call(breaker=Breaker(volume=1, open_for=3 * SECOND), rate_limit=RateLimit(rate=2, burst=1)),
+        Random(1),
+    )
+    permit = pipeline.admit(0, 0)
+    assert pipeline.retry_after(0, Reason.RATE) == SECOND // 2
+    pipeline.settle(SECOND, permit, FAILURE)
+    assert pipeline.retry_after(2 * SECOND, Reason.CIRCUIT_OPEN) == 2 * SECOND
+    assert pipeline.retry_after(0, Reason.LIMIT) is None
