@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn, TypeAlias, final
 
-from tidegate.errors import SettingsError
+from tidegate.errors import InputError, SettingsError
+from tidegate.settings.input_file import open_input, unreadable
 
 __all__ = [
     "At",
@@ -121,20 +122,14 @@ def fault_of(text: str) -> str:
 
 def read_file(path: Path) -> Entry:
     """The tree of one file. Raises SettingsError with the place of whatever is wrong."""
-    name = str(path)
     try:
-        with path.open("rb") as file:
+        with open_input(path) as file:
             content = file.read(SIZE_MAX + 1)
-    except FileNotFoundError:
-        raise SettingsError("there is no such file", where=name) from None
-    except IsADirectoryError:
-        raise SettingsError("expected a file, found a directory", where=name) from None
+    except InputError as error:
+        raise SettingsError(str(error)) from None
     except OSError as error:
-        why = (error.strerror or "unknown reason").lower()
-        raise SettingsError(f"the file cannot be read: {why}", where=name) from None
-    except ValueError:  # a NUL in the name
-        raise SettingsError("expected the name of a file", where=repr(name)) from None
-    return read_text(content, name)
+        raise SettingsError(str(unreadable(path, error))) from None
+    return read_text(content, str(path))
 
 
 def read_text(content: str | bytes, name: str) -> Entry:

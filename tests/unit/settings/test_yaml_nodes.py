@@ -186,17 +186,17 @@ def test_a_megabyte_of_utf_8_is_counted_in_bytes() -> None:
 
 
 def test_a_missing_file_says_so(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"gone.yaml: there is no such file"):
+    with pytest.raises(SettingsError, match=r"^cannot read .*gone.yaml: there is no such file$"):
         read_file(tmp_path / "gone.yaml")
 
 
 def test_a_directory_says_so(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="expected a file, found a directory"):
+    with pytest.raises(SettingsError, match=r"cannot read .*: it is a directory"):
         read_file(tmp_path)
 
 
 def test_a_name_that_is_none_says_so() -> None:
-    with pytest.raises(SettingsError, match="expected the name of a file"):
+    with pytest.raises(SettingsError, match=r"cannot read .*: that cannot be the name of a file"):
         read_file(Path("a\0b"))
 
 
@@ -209,7 +209,7 @@ def test_an_unreadable_file_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         raise PermissionError(13, os.strerror(13))
 
     monkeypatch.setattr(Path, "open", refuses)
-    with pytest.raises(SettingsError, match=r"locked.yaml: the file cannot be read: permission"):
+    with pytest.raises(SettingsError, match=r"cannot read .*locked.yaml: permission"):
         read_file(locked)
 
 

@@ -14,6 +14,7 @@ from tidegate.analysis.ingest.sink import Sink
 from tidegate.analysis.ingest.span import Span
 from tidegate.analysis.ingest.stream import Cursor, Source
 from tidegate.errors import InputError
+from tidegate.settings.input_file import open_input, size_of
 
 __all__ = ["Progress", "read_spans"]
 
@@ -35,7 +36,7 @@ def read_spans(
     """
     if not paths:
         raise InputError("expected at least one file of traces, found none")
-    total = sum(_size(path) for path in paths)
+    total = sum(size_of(path) for path in paths)
     done = 0
 
     def on_read(size: int) -> None:
@@ -46,22 +47,12 @@ def read_spans(
 
     sink = Sink(add)
     for path in paths:
-        try:
-            with path.open("rb") as file:
-                _read_file(Cursor(Source(path, file, on_read)), path, sink)
-        except OSError as error:
-            raise InputError(f"{path}: cannot be opened: {error.strerror}") from error
+        with open_input(path) as file:
+            _read_file(Cursor(Source(path, file, on_read)), path, sink)
     if not sink.seen:
         names = ", ".join(str(path) for path in paths[:3]) + (", ..." if len(paths) > 3 else "")
         raise InputError(f"{names}: well-formed, but without a single span")
     return sink
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _read_file(cursor: Cursor, path: Path, sink: Sink) -> None:

@@ -16,6 +16,7 @@ from typing import BinaryIO, Final, TypeVar
 import msgspec
 
 from tidegate.errors import InputError
+from tidegate.settings.input_file import unreadable
 
 __all__ = ["LARGEST", "WHOLE", "Cursor", "Source"]
 
@@ -95,7 +96,7 @@ class Source:
         try:
             data = self._file.read(size)
         except OSError as error:
-            raise InputError(f"{self.path}: cannot be read: {error.strerror}") from error
+            raise unreadable(self.path, error) from error
         self._packed += len(data)
         self._on_read(len(data))
         return data

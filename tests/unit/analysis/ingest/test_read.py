@@ -203,9 +203,9 @@ def test_what_is_no_trace_file_is_one_sentence(tmp_path: Path, content: bytes, s
 
 
 def test_files_that_are_not_there_are_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"gone\.json: cannot be read: No such file"):
+    with pytest.raises(InputError, match=r"^cannot read .*gone\.json: there is no such file$"):
         read(tmp_path / "gone.json")
-    with pytest.raises(InputError, match="cannot be opened: Is a directory"):
+    with pytest.raises(InputError, match=r"cannot read .*: it is a directory"):
         read(tmp_path)
     with pytest.raises(InputError, match="expected at least one file"):
         read()
