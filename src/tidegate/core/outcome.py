@@ -56,6 +56,10 @@ class Reason(IntEnum):
     DEADLINE = 7  # too late to start
     ATTEMPTS = 8  # all attempts are used
     NOT_RETRYABLE = 9  # this outcome, or this call, is not to be repeated
+    RETRY_AFTER = 10  # the far side asks for a longer wait than anybody here has patience for
+    SHED = 10  # the last places are kept for what matters more
+    WAITED = 11  # stood too long in a queue that stands
+    CLIENT = 12  # this client has its share already
 
 
 @final
