@@ -12,7 +12,8 @@ nothing.
 
 A first attempt that may not start is a REJECT, and so is a retry that the policies refuse when its
 time has come; the call's `outcome` is then that of the attempt before, or None. A retry that is
-not even wanted (all attempts used, too late, no token) is a COMPLETE with `stopped_by`.
+not even wanted (all attempts used, too late, no token, asked to stay away for too long) is a
+COMPLETE with `stopped_by`.
 
 A call that succeeds at once needs no execution: `Pipeline.admit` and `settle` are its flat path,
 and `resume` picks up from there at the first failure. A parity test holds the two together.
@@ -101,8 +102,12 @@ class Execution:
             return self._reject(_TOO_LATE)
         return self._take(now, self.pipeline.admit(now, self.depth))
 
-    def settle(self, now: Instant, outcome: Outcome) -> Step:
+    def settle(self, now: Instant, outcome: Outcome, retry_after: Duration = 0) -> Step:
         """The attempt that is out has ended.
+
+        `retry_after` is how long the far side asks everybody to stay away (RFC 9110 section
+        10.2.3). The next attempt never leaves earlier, and if that is longer than the longest wait
+        of the backoff the call gives up: to come back early is what it was asked not to do.
 
         Written flat: this is the hot path of a storm (0.35 us a retry in a plain pipeline).
         """
@@ -114,6 +119,11 @@ class Execution:
         if self.number >= pipeline.attempts or not pipeline.retryable[outcome]:
             return self._stop(outcome)
         wait = 0 if pipeline.backoff is None else pipeline.backoff.delay(self.number)
+        if retry_after > wait:
+            if retry_after > pipeline.patience:
+                self.stopped_by = Reason.RETRY_AFTER
+                return COMPLETE
+            wait = retry_after
         if self.deadline is not None and now + wait >= self.deadline:
             self.stopped_by = Reason.DEADLINE
             return COMPLETE
@@ -137,12 +147,16 @@ class Execution:
         pipeline = self.pipeline
         return self._take(now, None if pipeline.plain else pipeline.admit_attempt(now))
 
-    def cancel(self, now: Instant) -> Step:
-        """The user has gone: whatever is out says nothing about the dependency."""
+    def cancel(self, now: Instant, outcome: Outcome = IGNORED) -> Step:
+        """Whoever waited has gone, and there is no other attempt.
+
+        A user who leaves says nothing about the dependency. If a deadline further out has ended
+        the call, the shell says TIMEOUT: what is out was too slow for it.
+        """
         if self.permit is not None:
-            self.pipeline.settle(now, self.permit, IGNORED)
+            self.pipeline.settle(now, self.permit, outcome)
             self.permit = None
-        self.outcome = IGNORED
+        self.outcome = outcome
         return COMPLETE
 
     def _take(self, now: Instant, answer: Permit | Rejection | None) -> Step:

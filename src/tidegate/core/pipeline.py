@@ -27,6 +27,7 @@ from tidegate.core.outcome import (
 )
 from tidegate.core.retry_budget import RetryBudget
 from tidegate.core.token_bucket import TokenBucket
+from tidegate.settings.policies import Backoff as BackoffSettings
 from tidegate.settings.policies import RateLimit
 from tidegate.settings.system import Call
 from tidegate.units import Duration, Instant
@@ -36,6 +37,9 @@ __all__ = ["Pipeline"]
 _HELD: Final = REJECTIONS[Reason.HELD]
 _RATE: Final = REJECTIONS[Reason.RATE]
 _LIMIT: Final = REJECTIONS[Reason.LIMIT]
+
+# How long a wait that the far side asks for may be where no backoff says so: its default `max`.
+_PATIENCE: Final = BackoffSettings().max
 
 _OF_THE_BREAKER: Final = frozenset(
     {Reason.CIRCUIT_OPEN, Reason.CIRCUIT_PROBING, Reason.CIRCUIT_RAMPING}
@@ -64,6 +68,7 @@ class Pipeline:
         "deadline",
         "held",
         "limiter",
+        "patience",
         "plain",
         "rate",
         "retryable",
@@ -80,6 +85,7 @@ class Pipeline:
         # Indexed by outcome: a lookup in a tuple is half the price of one in a set.
         self.retryable: Final = tuple(outcome in _retried(settings) for outcome in Outcome)
         self.backoff = Backoff(settings.backoff, rng) if settings.backoff else None
+        self.patience: Final = settings.backoff.max if settings.backoff else _PATIENCE
         self.budget = RetryBudget(settings.budget) if settings.budget else None
         self.breaker = CircuitBreaker(settings.breaker, rng) if settings.breaker else None
         self.limiter = ConcurrencyLimiter(settings.limit) if settings.limit else None
@@ -90,9 +96,10 @@ class Pipeline:
     def admit(self, now: Instant, depth: int) -> Permit | Rejection:
         """Leave for the first attempt of a call whose own request is `depth` retries deep.
 
-        Only what is let in, and at depth 0, deposits into the retry budget: so nested layers
-        together stay at 1 + ratio attempts per request, and what a breaker refused pays for no
-        burst when it closes.
+        Only what is let in, and at depth 0, deposits into the retry budget: what a breaker refused
+        pays for no burst when it closes. So n nested layers that pass the depth on hold
+        1 + n x ratio attempts per request together. Layers that do not pass it on take each
+        other's retries for first attempts, which deposit: they multiply, (1 + ratio)^n.
         """
         answer = self.admit_attempt(now)
         if self.budget is not None and depth == 0 and type(answer) is Permit:

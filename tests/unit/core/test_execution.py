@@ -163,3 +163,48 @@ def test_it_takes_over_where_the_flat_path_ended() -> None:
     assert call.settle(50 * MS, TIMEOUT) is ATTEMPT
     assert call.settle(100 * MS, TIMEOUT) is COMPLETE
     assert call.stopped_by is Reason.ATTEMPTS
+
+
+@pytest.mark.parametrize(
+    ("asked", "leaves"), [(0, 100), (99, 100), (100, 100), (101, 101), (20_000, 20_000)]
+)
+def test_the_next_attempt_leaves_no_earlier_than_the_far_side_asks(asked: int, leaves: int) -> None:
+    call = execution(attempts=2, backoff=STEADY)
+    call.start(0)
+    assert call.settle(MS, OVERLOADED, asked * MS) is WAIT
+    assert call.until == MS + leaves * MS
+
+
+@pytest.mark.parametrize("backoff", [None, Backoff(base=MS, max=20 * SECOND)])
+def test_asked_to_stay_away_for_too_long_it_gives_up_and_takes_no_token(
+    backoff: Backoff | None,
+) -> None:
+    call = execution(attempts=2, backoff=backoff, budget=Budget())
+    call.start(0)
+    assert call.settle(MS, OVERLOADED, 20 * SECOND + 1) is COMPLETE
+    assert (call.number, call.stopped_by) == (1, Reason.RETRY_AFTER)
+    assert call.pipeline.budget is not None
+    assert call.pipeline.budget.snapshot(MS).retried == 0
+
+
+def test_without_backoff_it_waits_as_long_as_it_is_asked_to() -> None:
+    call = execution(attempts=2)
+    call.start(0)
+    assert call.settle(0, FAILURE, SECOND) is WAIT
+    assert call.until == SECOND
+
+
+def test_a_wait_that_is_asked_for_must_end_before_the_deadline() -> None:
+    call = execution(SECOND, attempts=2)
+    call.start(0)
+    assert call.settle(0, OVERLOADED, SECOND) is COMPLETE
+    assert call.stopped_by is Reason.DEADLINE
+
+
+def test_a_deadline_further_out_may_say_that_the_attempt_was_too_slow() -> None:
+    call = execution(breaker=Breaker(volume=1))
+    call.start(0)
+    assert call.cancel(SECOND, TIMEOUT) is COMPLETE
+    assert call.outcome is TIMEOUT
+    assert call.pipeline.breaker is not None
+    assert call.pipeline.breaker.snapshot(SECOND).failed == 1
