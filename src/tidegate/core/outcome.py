@@ -4,7 +4,7 @@ An `Outcome` has five members and no more. `Rejection` values are built once, he
 no is the hot path of a storm; they carry a reason and nothing of the call.
 """
 
-from enum import IntEnum
+from enum import IntEnum, unique
 from typing import Final, NamedTuple, final
 
 import msgspec
@@ -43,6 +43,7 @@ OVERLOADED: Final = Outcome.OVERLOADED
 IGNORED: Final = Outcome.IGNORED
 
 
+@unique
 class Reason(IntEnum):
     """Why something was not allowed to start."""
 
@@ -56,10 +57,11 @@ class Reason(IntEnum):
     DEADLINE = 7  # too late to start
     ATTEMPTS = 8  # all attempts are used
     NOT_RETRYABLE = 9  # this outcome, or this call, is not to be repeated
-    RETRY_AFTER = 10  # the far side asks for a longer wait than anybody here has patience for
     SHED = 10  # the last places are kept for what matters more
     WAITED = 11  # stood too long in a queue that stands
     CLIENT = 12  # this client has its share already
+    RETRY_AFTER = 13  # the far side asks for a longer wait than anybody here has patience for
+    THROTTLED = 14  # of late the far side has refused too much of what it was sent
 
 
 @final
