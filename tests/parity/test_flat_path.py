@@ -125,6 +125,6 @@ def test_no_call_makes_more_attempts_than_it_may(settings: Call, script: Script)
     driver = Driver(settings, flat=False)
     driver.play(script)
     sent = [step[1] for step in driver.steps if step[2] is ATTEMPT]
-    assert all(sent.count(call) <= settings.attempts for call in set(sent))
+    assert all(sent.count(call) <= settings.tries for call in set(sent))
     limiter = driver.pipeline.limiter
     assert limiter is None or limiter.snapshot(60 * SECOND).inflight == 0

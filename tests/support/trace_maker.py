@@ -113,7 +113,7 @@ class TraceMaker:
     ) -> tuple[int, Ending]:
         ending = Ending.OK
         target = self.system.target_of(name, call)
-        for attempt in range(call.attempts):
+        for attempt in range(call.tries):
             if attempt and call.backoff is not None:
                 now += self._wait(call, attempt)
             me = self._id(64)

@@ -307,7 +307,7 @@ def without_retries(system: System) -> System:
     """The same system in which nothing is tried twice: without the amplifier."""
     for _, _, calls in system.callers():
         for name, call in calls.items():
-            if call.attempts > 1:
+            if call.tries > 1:
                 system = with_call(system, name, attempts=1)
     return system
 

@@ -139,7 +139,7 @@ def _edges(system: System) -> list[Edge]:
 
 def _on_calls(system: System, loop: Loop) -> Iterator[Candidate]:
     """Every call that retries, anywhere: budgets and single layers are cures of a whole system."""
-    retrying = [edge for edge in _edges(system) if edge.call.attempts > 1]
+    retrying = [edge for edge in _edges(system) if edge.call.tries > 1]
     if not retrying:
         return
     yield _candidate(

@@ -78,7 +78,7 @@ class Pipeline:
 
     def __init__(self, settings: Call, rng: Random) -> None:
         self.settings: Final = settings
-        self.attempts = settings.attempts
+        self.attempts = settings.tries
         self.held = False
         self.timeout: Final = settings.timeout
         self.deadline: Final = settings.deadline

@@ -111,7 +111,11 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
             "true",
         ),
         "wait": M("false: nobody waits for it; needs optional", "false"),
-        "attempts": M("tries in all, the first included; 1 is no retry", "3"),
+        "attempts": M(
+            "tries in all, the first included; 1 is no retry",
+            "3",
+            "`1`; `2` with `protect: default`",
+        ),
         "timeout": M(
             "of one attempt, from send to full answer: network, queue, work and the callee's calls",
             "5s",

@@ -110,7 +110,7 @@ class Call(Settings, frozen=True, kw_only=True):
     per_request: PerRequest = 1.0
     optional: bool = False
     wait: bool = True
-    attempts: Count = 1
+    attempts: Count | None = None
     timeout: Duration | None = None
     deadline: Duration | None = None
     propagate: bool = False
@@ -126,7 +126,8 @@ class Call(Settings, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         finite("per_request", self.per_request, 0, 1000, "a number from 0 to 1000")
-        whole("attempts", self.attempts, 1, 100, "a whole number from 1 to 100")
+        if self.attempts is not None:
+            whole("attempts", self.attempts, 1, 100, "a whole number from 1 to 100")
         for key in ("timeout", "deadline"):
             value = getattr(self, key)
             if value is not None:
@@ -140,6 +141,14 @@ class Call(Settings, frozen=True, kw_only=True):
             raise refuse(
                 "wait", "true unless the call is also optional: nobody sees its failure", False
             )
+
+    @property
+    def tries(self) -> int:
+        """Tries in all, the first included: `attempts`, and one where nothing is said of it.
+
+        Nothing said is not the same as one: `protect: default` adds a second try only to the first.
+        """
+        return self.attempts or 1
 
 
 class Client(Settings, frozen=True, kw_only=True):
@@ -511,7 +520,7 @@ def default_protection(call: Call) -> Call:
     if call.protect != "default":
         return call
     fields: dict[str, object] = {"protect": "none"}
-    if call.attempts == 1 and call.idempotent:
+    if call.attempts is None and call.idempotent:
         fields["attempts"] = 2
     if call.timeout is None:
         fields["timeout"] = 10 * SECOND

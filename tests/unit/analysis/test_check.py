@@ -64,7 +64,7 @@ def check(system: Any, runner: Runner | None = None, **more: Any) -> CheckReport
 def sticks_with_retries(spec: Spec) -> Run:
     """Stuck, unless nothing is tried twice or within a budget."""
     call = spec.system.clients["shoppers"].calls["buy"]
-    if spec.trigger is None or call.attempts == 1 or call.budget is not None:
+    if spec.trigger is None or call.tries == 1 or call.budget is not None:
         return made_run()
     return stuck()
 
@@ -157,7 +157,7 @@ def test_of_two_numbers_for_the_same_thing_only_one_is_taken() -> None:
 
 def bad_unless_budget(case: Any) -> Rating:
     call = case.system.clients["shoppers"].calls["buy"]
-    bad = call.attempts > 1 and call.budget is None
+    bad = call.tries > 1 and call.budget is None
     return Rating("sticks" if bad else "recovers", {"shoppers": 0.1}, None if bad else 5.0)
 
 

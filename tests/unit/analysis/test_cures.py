@@ -106,13 +106,13 @@ def test_jittered_backoff_alone_is_among_those_that_are_tried(
     system: System, data: st.DataObject
 ) -> None:
     service = data.draw(st.sampled_from(sorted(system.services)))
-    retrying = any(call.attempts > 1 for _, _, calls in system.callers() for call in calls.values())
+    retrying = any(call.tries > 1 for _, _, calls in system.callers() for call in calls.values())
     tried = [c.name for c in candidates(system, ANY_LOOP, service)[:MAX_CURES]]
     waits = {
         call.backoff
         for _, _, calls in system.callers()
         for call in calls.values()
-        if call.attempts > 1
+        if call.tries > 1
     }
     assert ("jittered backoff alone" in tried) == (retrying and waits != {Backoff()})
 

@@ -223,7 +223,7 @@ def test_the_default_protection_fills_only_what_is_left_open() -> None:
 
 
 def test_what_must_not_be_repeated_is_not() -> None:
-    assert default_protection(Call(protect="default", idempotent=False)).attempts == 1
+    assert default_protection(Call(protect="default", idempotent=False)).tries == 1
 
 
 def test_without_the_word_nothing_is_added() -> None:

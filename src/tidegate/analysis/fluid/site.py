@@ -89,13 +89,13 @@ class Site:
         if self._gate is not None:
             self._gate.turns = max(1.0, dt / answer) if answer > 0 else math.inf
         self._dt: Final = dt
-        self._attempts: Final = call.attempts
+        self._attempts: Final = call.tries
         self._reasons: Final = frozenset(_REASONS[reason] for reason in call.retry_on)
         self._timeout: Final = NEVER if call.timeout is None else _steps(call.timeout, dt)
         self._deadline: Final = NEVER if call.deadline is None else _steps(call.deadline, dt)
-        blur = call.attempts <= _BLURRED_MAX
+        blur = call.tries <= _BLURRED_MAX
         self._gaps: Final = [
-            list(waits(call.backoff, k, dt, blur=blur)) for k in range(1, call.attempts)
+            list(waits(call.backoff, k, dt, blur=blur)) for k in range(1, call.tries)
         ]
         self._due: Final[dict[int, dict[tuple[Batch, int], float]]] = {}
         self._wire: Final[defaultdict[int, list[tuple[Receiver, Packet]]]] = defaultdict(list)

@@ -53,7 +53,7 @@ def retry_layers(view: View) -> Iterator[Hit]:
         lower = [e.name for e in below.edges if unbounded(e)]
         yield Hit(
             edge.path,
-            f"{edge.name} tries {edge.call.attempts} times what {' and '.join(lower)} below it"
+            f"{edge.name} tries {edge.call.tries} times what {' and '.join(lower)} below it"
             f" already repeats: {_product(Path(0, (edge, *below.edges)))} attempts at"
             f" {below.edges[-1].callee} for one {edge.name}",
             f"switch the retries of {edge.name} off and leave them to {lower[-1]}, next to what"
@@ -70,7 +70,7 @@ def retry_no_budget(view: View) -> Iterator[Hit]:
             but = f"its budget of {format_share(call.budget.ratio)}" if call.budget else "no budget"
             yield Hit(
                 edge.path,
-                f"{edge.name} tries {call.attempts} times with {but}: when {edge.callee} fails, it"
+                f"{edge.name} tries {call.tries} times with {but}: when {edge.callee} fails, it"
                 f" is sent {number(amplification(call))} times the load instead of 1.1 times",
                 "let retries be a tenth of the first attempts",
                 change(((*edge.path, "budget"), "10%")),
@@ -97,8 +97,8 @@ def overloaded_at_once(view: View) -> Iterator[Hit]:
             yield Hit(
                 edge.path,
                 f"when {edge.callee} refuses because it is overloaded, the call {edge.name} asks"
-                f" again in the same instant, up to {edge.call.attempts - 1} more"
-                f" {'time' if edge.call.attempts == 2 else 'times'}",
+                f" again in the same instant, up to {edge.call.tries - 1} more"
+                f" {'time' if edge.call.tries == 2 else 'times'}",
                 "wait before each retry, with jitter, or do not repeat what was refused",
                 change(((*edge.path, "backoff"), "100ms")),
             )
@@ -137,7 +137,7 @@ def effects_repeated(view: View) -> Iterator[Hit]:
         yield Hit(
             edge.path,
             f"{edge.name} is not idempotent and stands {side} {culprit.name}, which is tried"
-            f" {culprit.call.attempts} times: after a timeout or an error it can be done twice",
+            f" {culprit.call.tries} times: after a timeout or an error it can be done twice",
             "do not repeat it; or send a key that makes a repeat harmless (idempotent: true)",
             change(((*culprit.path, "attempts"), "1")),
         )
@@ -156,7 +156,7 @@ def refusals_repeated(view: View) -> Iterator[Hit]:
         yield Hit(
             ("services", name),
             f"a refusal takes {name} {format_share(service.refusal_cost)} of the work of an"
-            f" answer, and {worst.name} asks up to {worst.call.attempts} times: to refuse one"
+            f" answer, and {worst.name} asks up to {worst.call.tries} times: to refuse one"
             f" request costs up to {number(cost)} times what serving it would",
             "bound the repeats by a budget, and refuse before any work is done",
             change(*(((*edge.path, "budget"), "10%") for edge in callers)),

@@ -66,7 +66,7 @@ def attempts_outlive_caller(view: View) -> Iterator[Hit]:
         if leaving and not _leaving_before(view, edge, one):
             yield Hit(
                 edge.path,
-                f"{edge.name} can take {format_duration(whole)} ({edge.call.attempts} attempts of"
+                f"{edge.name} can take {format_duration(whole)} ({edge.call.tries} attempts of"
                 f" {format_duration(one)} with their waits), but {_gives_up(leaving[0])}: the last"
                 " attempts are for nobody",
                 f"send the remaining time along with {_named(leaving)}, or end all attempts in"
@@ -117,11 +117,11 @@ def abandoned_finished(view: View) -> Iterator[Hit]:
             continue
         callers = [e for e in view.into[name] if _leaves_and_returns(e)]
         if callers:
-            worst = max(callers, key=lambda edge: edge.call.attempts)
+            worst = max(callers, key=lambda edge: edge.call.tries)
             yield Hit(
                 ("services", name),
                 f"{worst.name} leaves after {format_duration(patience(worst.call))} and asks again,"
-                f" while {name} finishes what it asked before: up to {worst.call.attempts}"
+                f" while {name} finishes what it asked before: up to {worst.call.tries}"
                 " requests' work for one answer",
                 "send the remaining time along, and drop at its turn what nobody waits for",
                 change(

@@ -213,7 +213,7 @@ def tries(call: Call) -> int:
     What must not be done twice is repeated only where it was refused, and so not done.
     """
     repeated = call.retry_on if call.idempotent else "overloaded" in call.retry_on
-    return call.attempts if repeated else 1
+    return call.tries if repeated else 1
 
 
 def repeats_failures(call: Call) -> bool:
@@ -222,7 +222,7 @@ def repeats_failures(call: Call) -> bool:
     It reaches the caller as a failure or a timeout; overloaded is what the callee itself refuses.
     """
     failing = bool({"timeout", "failure"}.intersection(call.retry_on))
-    return call.idempotent and call.attempts > 1 and failing
+    return call.idempotent and call.tries > 1 and failing
 
 
 def amplification(call: Call) -> float:

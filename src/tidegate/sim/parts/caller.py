@@ -96,8 +96,8 @@ class CallSite:
         self._network: Final = network
         watched = log is not None or spans is not None
         self._quiet: Final = not (watched or target.cancels)
-        self._single = call.attempts == 1
-        self.attempts_most = call.attempts  # that it was ever allowed
+        self._single = call.tries == 1
+        self.attempts_most = call.tries  # that it was ever allowed
         self._timeout: Final = call.timeout if call.timeout is not None else NEVER
         self._effect: Final = not call.idempotent
         self._carries: Final = carries_effects
