@@ -16,7 +16,7 @@ from tidegate.core.window import Window
 from tidegate.settings import policies as settings
 from tidegate.units import Instant
 
-__all__ = ["RetryBudget", "RetryBudgetSnapshot"]
+__all__ = ["RetryBudget", "RetryBudgetSnapshot", "RetryBudgetTotals"]
 
 # Tokens are counted in millionths: with floats ten deposits of 0.1 fall short of one token.
 _TOKEN: Final = 1_000_000
@@ -30,6 +30,20 @@ class RetryBudgetSnapshot(NamedTuple):
     requests: int
     retried: int
     refused: int
+
+
+class RetryBudgetTotals(NamedTuple):
+    """What a budget tells its copies in other processes.
+
+    `requests` and `retried` are its own, since its start; `recent` are the requests of its window.
+    `forfeited` is what the cap has taken from the tokens of all copies, in millionths of a token,
+    as far as this one has seen.
+    """
+
+    requests: int
+    retried: int
+    recent: int
+    forfeited: int
 
 
 @final
@@ -47,6 +61,8 @@ class RetryBudget:
         "_credited",
         "_deposit",
         "_ends",
+        "_forfeited",
+        "_others",
         "_refused",
         "_requests",
         "_retried",
@@ -63,7 +79,9 @@ class RetryBudget:
         self._start = 0  # what `_requests` was when the window began
         self._requests = 0
         self._credited = 0  # how many of the requests are in `_saved` already
-        self._saved = self._cap_min
+        self._saved = self._cap_min  # below zero: a debt to other copies
+        self._others = 0  # first attempts of other copies in the window
+        self._forfeited = 0
         self._retried = 0
         self._refused = 0
 
@@ -87,8 +105,35 @@ class RetryBudget:
         self._retried += 1
         return True
 
+    def on_others(
+        self, now: Instant, *, requests: int, retried: int, recent: int, forfeited: int
+    ) -> None:
+        """What all copies have counted together, this one included.
+
+        `requests` and `retried` are sums since the copies began, `recent` is what the others had
+        in the last window, `forfeited` the most that any of them has seen. Two copies that took
+        the last token in the same instant leave a debt, which the next deposits repay.
+        """
+        if now >= self._ends:
+            self._slide(now)
+        self._saved = self._cap_min + requests * self._deposit - retried * _TOKEN - forfeited
+        self._credited = self._requests
+        self._others = recent
+        self._forfeited = forfeited
+        self._settle(now)
+
+    def totals(self, now: Instant) -> RetryBudgetTotals:
+        """What other copies need to know of this one. Changes no token."""
+        if now >= self._ends:
+            self._slide(now)
+        recent = self._requests - self._start
+        return RetryBudgetTotals(self._requests, self._retried, recent, self._forfeited)
+
     def tokens(self, now: Instant) -> float:
-        """How many retries could be made at once now; a fraction is saved towards the next."""
+        """How many retries could be made at once now; a fraction is saved towards the next.
+
+        Below zero while other copies have taken more than there was.
+        """
         self._settle(now)
         return self._saved / _TOKEN
 
@@ -111,16 +156,18 @@ class RetryBudget:
             self._slide(now)
         requests = self._requests
         saved = self._saved + (requests - self._credited) * self._deposit
-        cap = (requests - self._start) * self._deposit
+        cap = (requests - self._start + self._others) * self._deposit
         if cap < self._cap_min:
             cap = self._cap_min
         if saved > cap:
+            self._forfeited += saved - cap
             saved = cap
         self._saved = saved
         self._credited = requests
 
     def _cap(self) -> int:
-        return max(self._cap_min, (self._requests - self._start) * self._deposit)
+        recent = self._requests - self._start + self._others
+        return max(self._cap_min, recent * self._deposit)
 
     def _slide(self, now: Instant) -> None:
         self._start = self._window.slide(now, self._requests)
@@ -128,4 +175,4 @@ class RetryBudget:
 
     def _check(self) -> bool:
         """What holds after each question. For tests: it would cost as much as the question."""
-        return 0 <= self._saved <= self._cap() and self._start <= self._credited <= self._requests
+        return self._saved <= self._cap() and self._start <= self._credited <= self._requests

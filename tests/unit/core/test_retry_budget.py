@@ -114,3 +114,62 @@ def test_the_snapshot_says_what_was_saved_and_spent() -> None:
     assert granted(policy, 0, tries=3) == 2
     assert policy.snapshot(0) == (pytest.approx(0.5), 2.5, 25, 2, 1)
     assert policy._check()
+
+
+def exchanged(now: int, *copies: RetryBudget) -> None:
+    """Each of the copies hears of all the others, as they stand before."""
+    told = [copy.totals(now) for copy in copies]
+    for copy in copies:
+        own = copy.totals(now).recent
+        copy.on_others(
+            now,
+            requests=sum(totals.requests for totals in told),
+            retried=sum(totals.retried for totals in told),
+            recent=sum(totals.recent for totals in told) - own,
+            forfeited=max(totals.forfeited for totals in told),
+        )
+
+
+def test_copies_share_one_first_token() -> None:
+    one, other = budget(), budget()
+    assert one.try_retry(0)
+    exchanged(0, one, other)
+    assert granted(one, 0) + granted(other, 0) == 0
+
+
+def test_copies_spend_what_the_others_saved() -> None:
+    one, other = budget(requests=60), budget(requests=40)
+    exchanged(0, one, other)
+    assert one.tokens(0) == other.tokens(0) == 10
+    assert granted(one, 0) == 10
+    exchanged(0, one, other)
+    assert granted(other, 0) == 0
+
+
+def test_what_was_taken_twice_is_owed_and_repaid() -> None:
+    one, other = budget(), budget()
+    assert one.try_retry(0)
+    assert other.try_retry(0)  # before they have heard of each other
+    exchanged(0, one, other)
+    assert one.tokens(0) == other.tokens(0) == -1
+    for _ in range(20):
+        one.on_request(0)
+    exchanged(0, one, other)
+    assert granted(other, 0) == 1
+
+
+def test_savings_of_all_copies_leave_with_the_window() -> None:
+    one, other = budget(requests=100), budget(requests=100)
+    exchanged(0, one, other)
+    assert one.tokens(0) == 20
+    exchanged(20 * SECOND, one, other)  # each still believes in the other's window,
+    exchanged(20 * SECOND, one, other)  # and now they know
+    assert one.tokens(20 * SECOND) == other.tokens(20 * SECOND) == 1
+
+
+def test_a_copy_that_comes_late_is_given_no_token_of_its_own() -> None:
+    one = budget()
+    assert one.try_retry(0)
+    late = budget()
+    exchanged(0, late, one)
+    assert granted(late, 0) == 0
