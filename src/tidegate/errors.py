@@ -5,6 +5,15 @@ TidegateError
     InputError           any other input (traces, arguments) that cannot be read
     InvariantError       the simulator found a broken promise: a bug of ours, with seed and instant
     WorkerLost           a process that was simulating is gone: killed, or out of memory
+    Rejected             a guarded call that was never sent: which dependency, why, until when
+        CircuitOpen          the dependency is failing, or is being tried again with care
+        Held                 a person holds the guard open
+        LimitExceeded        as many calls are out as may be
+        RateLimited          as many calls were made as may be in that time
+        Throttled            the dependency has been refusing what it is sent
+        Shed                 the server that was asked is short, and this matters least
+    DeadlineExceeded     the time of a guarded call is over (also a TimeoutError)
+    AttemptTimeout       one attempt took longer than it may (also a TimeoutError)
 
 The command line maps them to exit codes: 2 for bad input, 3 for our own bugs and for lost workers.
 """
@@ -13,9 +22,18 @@ from difflib import get_close_matches
 from typing import Final
 
 __all__ = [
+    "AttemptTimeout",
+    "CircuitOpen",
+    "DeadlineExceeded",
+    "Held",
     "InputError",
     "InvariantError",
+    "LimitExceeded",
+    "RateLimited",
+    "Rejected",
     "SettingsError",
+    "Shed",
+    "Throttled",
     "TidegateError",
     "WorkerLost",
     "nearest",
@@ -66,6 +84,101 @@ class InvariantError(TidegateError, AssertionError):
 
 class WorkerLost(TidegateError):
     """A process of ours was ended from outside. The message says what it was at."""
+
+
+class Rejected(TidegateError):
+    """A guarded call that was not sent. Nothing has happened at the far side.
+
+    Made from the guard's name, the words of the policy that refused, and the seconds until another
+    try is worth it. Never retried by a guard, also not by one further out: whoever refuses wants
+    less.
+    """
+
+    # Read from `args`, where Python keeps them anyway: saying no is what a storm asks for most,
+    # and attributes of our own would triple the price of it.
+    sent = False
+
+    @property
+    def dependency(self) -> str:
+        """The name of the guard."""
+        return str(self.args[0])
+
+    @property
+    def reason(self) -> str:
+        """The words of the policy that refused."""
+        return str(self.args[1])
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds until another try is worth it; None if nobody knows."""
+        wait: float | None = self.args[2] if len(self.args) > 2 else None
+        return wait
+
+    def __str__(self) -> str:
+        later = "" if self.retry_after is None else f"; try again in {self.retry_after:.3g} s"
+        return f"{self.dependency}: not called, {self.reason}{later}"
+
+
+class CircuitOpen(Rejected):
+    """The dependency is failing, or is only now being tried again."""
+
+
+class Held(CircuitOpen):
+    """A person holds this guard open: nobody calls until they release it."""
+
+
+class LimitExceeded(Rejected):
+    """As many calls are under way as may be."""
+
+
+class RateLimited(Rejected):
+    """As many calls were made as may be in that time."""
+
+
+class Throttled(Rejected):
+    """The dependency has been refusing, so a share of the calls stays at home."""
+
+
+class Shed(Rejected):
+    """A server is short of capacity, and this request is among those it can do without."""
+
+
+class DeadlineExceeded(TidegateError, TimeoutError):
+    """The time that somebody had for this call is over.
+
+    `sent` says whether an attempt went out. Told apart from `AttemptTimeout`: there no more than
+    one attempt was too slow.
+    """
+
+    def __init__(self, dependency: str, *, sent: bool) -> None:
+        self.dependency = dependency
+        self.sent = sent
+        super().__init__(dependency)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _deadline_exceeded, (self.dependency, self.sent)
+
+    def __str__(self) -> str:
+        when = "while it was under way" if self.sent else "before it could be sent"
+        return f"{self.dependency}: the deadline passed {when}"
+
+
+class AttemptTimeout(TidegateError, TimeoutError):
+    """The last attempt was given up after `timeout` seconds."""
+
+    sent = True
+
+    def __init__(self, dependency: str, timeout: float) -> None:
+        self.dependency = dependency
+        self.timeout = timeout
+        super().__init__(dependency, timeout)
+
+    def __str__(self) -> str:
+        return f"{self.dependency}: no answer within {self.timeout:.3g} s"
+
+
+def _deadline_exceeded(dependency: str, sent: bool) -> DeadlineExceeded:
+    return DeadlineExceeded(dependency, sent=sent)
 
 
 def nearest(word: str, known: "list[str] | tuple[str, ...]") -> str:

@@ -64,7 +64,7 @@ def current() -> Clock:
 
 def use(clock: Clock) -> Clock:
     """Go by `clock` from now on; the answer is the one before, to be put back."""
-    global _current  # noqa: PLW0603 - one clock a process is what this module is for
+    global _current
     before, _current = _current, clock
     for listener in _listeners:
         listener(clock)

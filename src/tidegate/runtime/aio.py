@@ -1,0 +1,242 @@
+"""How is a coroutine function guarded, on whatever event loop it runs?
+
+The twin of `blocking`, in the same order. Two things are different: an attempt that takes too long
+is given up (`timers`), and whoever waits may go away. A user who leaves says nothing about the
+dependency; a deadline further out that ends the call says that it was too slow. asyncio tells
+neither, so both are found out: an ambient deadline by the clock, and an `asyncio.timeout` because
+it takes its request to cancel back as soon as the cancellation has reached it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import wraps
+from typing import Any, Final, ParamSpec, TypeVar
+
+from tidegate.core.execution import ATTEMPT, COMPLETE, WAIT, Step
+from tidegate.core.outcome import IGNORED, SUCCESS, TIMEOUT, Permit
+from tidegate.errors import AttemptTimeout, DeadlineExceeded
+from tidegate.runtime.call import FALL_BACK, Call
+from tidegate.runtime.context import AMBIENT, entered
+from tidegate.runtime.guard import Guard
+from tidegate.runtime.observed import Observed
+from tidegate.runtime.timers import Cut, Line, line_of
+from tidegate.units import SECOND, Duration
+
+__all__ = ["guarded"]
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+# Turns of the loop that a cancellation may take on its way out to the `asyncio.timeout` that asked
+# for it: one for each clean-up on the way that awaits something.
+_TURNS_MAX: Final = 8
+
+
+def guarded(
+    guard: Guard, function: Callable[_P, Awaitable[_T]]
+) -> Callable[_P, Coroutine[Any, Any, _T]]:
+    """`function` behind `guard`: same signature, same results, same exceptions, and no storm.
+
+    Written flat, since every call pays for it: the figure stands in `benchmarks/overhead.py`.
+    """
+    dependency = guard.dependency
+
+    @wraps(function)
+    async def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        inherited = AMBIENT.get()
+        now = dependency.now()
+        until = inherited.deadline
+        if not guard.flat or (until is not None and until - now < guard.whole):
+            return await _by_the_book(guard, function, args, kwargs)  # type: ignore[no-any-return]
+        pipeline = guard.pipeline
+        with dependency.lock:
+            dependency.started += 1
+            if now >= dependency.look_at:
+                dependency.look(now)
+            permit = pipeline.admit(now, inherited.depth)
+            if type(permit) is not Permit:
+                refusal = dependency.refuse(now, permit, guard)
+        if type(permit) is not Permit:
+            if guard.fallback is not None:
+                return await _fall_back(guard, args, kwargs)  # type: ignore[no-any-return]
+            raise dependency.rejection(*refusal)
+        loop = asyncio.get_running_loop()
+        task = permit.holder = asyncio.current_task(loop)
+        if pipeline.timeout is not None:
+            line = guard.line
+            if line is None or line.loop is not loop:
+                line = _line(guard, loop, pipeline.timeout)
+            line.arm(permit)
+        try:
+            result = await function(*args, **kwargs)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the permit goes back
+            going = Call.after(guard, inherited, permit)
+            step = _ended(going, permit, error)
+        else:
+            if permit.holder is task:  # not given up while it was ending
+                now = dependency.now()
+                with dependency.lock:
+                    pipeline.settle(now, permit, SUCCESS)
+                    dependency.ok += 1
+                permit.holder = None
+                breaker = pipeline.breaker
+                if breaker is not None and breaker.changes:
+                    dependency.catch_up()
+                return result
+            going = Call.after(guard, inherited, permit)
+            step = _answered(going, permit, result)
+        return await _carry_on(going, step, function, args, kwargs)  # type: ignore[no-any-return]
+
+    return call
+
+
+async def _by_the_book(
+    guard: Guard,
+    function: Callable[..., Awaitable[Any]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """A call whose first attempt has something to say too: a deadline, a judge, a mode."""
+    inherited = AMBIENT.get()
+    now = guard.dependency.now()
+    if guard.mode != "enforce":
+        with Observed(guard, inherited, now) as observed:
+            observed.result = await function(*args, **kwargs)
+        return observed.result
+    going = Call(guard, inherited, now)
+    return await _carry_on(going, going.start(now), function, args, kwargs)
+
+
+async def _carry_on(
+    going: Call,
+    step: Step,
+    function: Callable[..., Awaitable[Any]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Do what the execution says until the call is over."""
+    clock = going.dependency.clock
+    while True:
+        if step is ATTEMPT:
+            permit = _armed(going)
+            try:
+                with entered(going.inherits()):
+                    result = await function(*args, **kwargs)
+            except BaseException as error:  # noqa: BLE001 - judged, and raised again at the end
+                step = _ended(going, permit, error)
+            else:
+                step = _answered(going, permit, result)
+        elif step is WAIT:
+            wait = going.execution.until - clock.now()
+            if wait > 0:
+                try:
+                    await clock.wait(wait)
+                except BaseException:
+                    going.abandon()
+                    raise
+            step = going.wake()
+        else:
+            break
+    answer = going.end()
+    if answer is not FALL_BACK:
+        return answer
+    return await _fall_back(going.guard, args, kwargs)
+
+
+async def _fall_back(guard: Guard, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The fallback's answer; it may be a plain function or a coroutine function."""
+    assert guard.fallback is not None
+    answer = guard.fallback(*args, **kwargs)
+    return await answer if isinstance(answer, Awaitable) else answer
+
+
+def _line(guard: Guard, loop: asyncio.AbstractEventLoop, timeout: Duration) -> Line:
+    """The line for this guard's attempts, kept at hand: nearly always it is one loop."""
+    line = guard.line = line_of(loop, timeout, guard.dependency.clock)
+    return line
+
+
+def _armed(going: Call) -> Permit:
+    """The permit of the attempt that is to go out, with its task in it and its timer set."""
+    execution = going.execution
+    permit = execution.permit
+    if permit is None:  # a pipeline with no policies is not asked for one
+        permit = execution.permit = Permit(going.dependency.now())
+    loop = asyncio.get_running_loop()
+    permit.holder = asyncio.current_task(loop)
+    timeout = execution.timeout
+    if timeout == execution.pipeline.timeout:
+        if timeout is not None:
+            _line(going.guard, loop, timeout).arm(permit)
+    else:  # cut to fit the deadline: a length of its own, hence a timer of its own
+        assert timeout is not None
+        loop.call_later(timeout / SECOND, _cut, permit)
+    return permit
+
+
+def _cut(permit: Permit) -> None:
+    if not permit.settled and isinstance(permit.holder, asyncio.Task):
+        permit.holder = Cut(permit.holder)
+
+
+def _answered(going: Call, permit: Permit, result: Any) -> Step:
+    """The attempt has given a result, perhaps against a cancellation of ours."""
+    if isinstance(permit.holder, Cut):
+        permit.holder.was_ours_alone()
+    permit.holder = None
+    return going.answered(result)
+
+
+def _ended(going: Call, permit: Permit, error: BaseException) -> Step:
+    """The attempt has raised. Who ended it?"""
+    holder, permit.holder = permit.holder, None
+    cancelled = isinstance(error, asyncio.CancelledError)
+    if isinstance(holder, Cut):
+        ours = holder.was_ours_alone()
+        if ours and cancelled:
+            return going.failed(_too_slow(going, error))
+    if not cancelled:
+        return going.failed(error)
+    return _cancelled(going, permit, error)
+
+
+def _too_slow(going: Call, cancellation: BaseException) -> Exception:
+    """The error of an attempt that we gave up; its cause shows where it hung."""
+    execution = going.execution
+    assert execution.timeout is not None
+    name = going.dependency.name
+    late: Exception
+    if execution.timeout == execution.pipeline.timeout:
+        late = AttemptTimeout(name, execution.timeout / SECOND)
+    else:
+        late = DeadlineExceeded(name, sent=True)
+    late.__cause__ = cancellation
+    return late
+
+
+def _cancelled(going: Call, permit: Permit, error: BaseException) -> Step:
+    """Somebody else has cancelled the task. It goes on its way; what it says is found out."""
+    going.error = error
+    deadline = going.execution.deadline
+    if deadline is not None and going.dependency.now() >= deadline:
+        return going.stop(TIMEOUT)
+    task = asyncio.current_task()
+    if task is None:
+        return going.stop(IGNORED)
+    going.leave()
+    asyncio.get_running_loop().call_soon(
+        _look_back, going, permit, task, task.cancelling(), _TURNS_MAX
+    )
+    return COMPLETE
+
+
+def _look_back(
+    going: Call, permit: Permit, task: "asyncio.Task[Any]", requested: int, turns: int
+) -> None:
+    """Where has the cancellation gone? Taken back: it was a timeout's. Not: it was a user's."""
+    if task.cancelling() < requested:
+        going.settle_left(permit, TIMEOUT)
+    elif task.done() or turns == 0:
+        going.settle_left(permit, IGNORED)
+    else:
+        task.get_loop().call_soon(_look_back, going, permit, task, requested, turns - 1)

@@ -1,0 +1,241 @@
+"""What is done with a guarded call that does not succeed at once?
+
+A `Call` walks one call through its `Execution`. Each method is one visit under the dependency's
+lock; what a visit leaves behind, changes of state and counters, is seen to on the way out. It knows
+neither threads nor tasks: the two drivers, `blocking` and `aio`, sleep and send for it.
+"""
+
+from typing import Any, Final, final
+
+from tidegate.core.execution import ATTEMPT, COMPLETE, REJECT, Execution, Step
+from tidegate.core.outcome import IGNORED, SUCCESS, TIMEOUT, Outcome, Permit, Reason
+from tidegate.errors import DeadlineExceeded
+from tidegate.runtime.classify import retry_after
+from tidegate.runtime.context import Ambient
+from tidegate.runtime.dependency import Dependency
+from tidegate.runtime.guard import Guard
+from tidegate.units import Duration, Instant
+
+__all__ = ["FALL_BACK", "Call"]
+
+_NOT_YET: Final[Any] = object()
+
+FALL_BACK: Final[Any] = object()
+"""What `Call.end` gives when the guard's fallback is to answer."""
+
+
+@final
+class Call:
+    """One guarded call. `result` or `error` is what its latest attempt gave."""
+
+    __slots__ = ("_inherited", "dependency", "error", "execution", "guard", "result")
+
+    def __init__(self, guard: Guard, inherited: Ambient, now: Instant) -> None:
+        self.guard: Final = guard
+        self.dependency: Final[Dependency] = guard.dependency
+        self._inherited: Final = inherited
+        deadline = inherited.deadline
+        own = guard.pipeline.deadline
+        if own is not None and (deadline is None or now + own < deadline):
+            deadline = now + own
+        self.execution: Final = Execution(guard.pipeline, deadline, inherited.depth)
+        self.result: Any = _NOT_YET
+        self.error: BaseException | None = None
+
+    # How it begins.
+
+    def start(self, now: Instant) -> Step:
+        """Ask for the first attempt."""
+        dependency = self.dependency
+        with dependency.lock:
+            dependency.started += 1
+            if now >= dependency.look_at:
+                dependency.look(now)
+            step = self.execution.start(now)
+            if step is REJECT:
+                self._count_unsent()
+            changes = self.execution.pipeline.drain_transitions()
+        if changes:
+            dependency.tell(changes)
+        return step
+
+    @classmethod
+    def after(cls, guard: Guard, inherited: Ambient, permit: Permit) -> "Call":
+        """Take over a call whose first attempt went the flat path and has just ended."""
+        call = cls(guard, inherited, permit.start)
+        call.execution.number = 1
+        call.execution.permit = permit
+        return call
+
+    # While it goes on.
+
+    def inherits(self) -> Ambient:
+        """What the attempt that is out hands down: its own end, and how many retries deep it is."""
+        execution = self.execution
+        until = execution.deadline
+        permit = execution.permit
+        if execution.timeout is not None and permit is not None:
+            end = permit.start + execution.timeout
+            until = end if until is None else min(until, end)
+        depth = self._inherited.depth + execution.number - 1
+        return self._inherited._replace(deadline=until, depth=depth)
+
+    def failed(self, error: BaseException) -> Step:
+        """The attempt that is out has raised."""
+        self.error, self.result = error, _NOT_YET
+        return self.settle(self.guard.outcome_of(error), retry_after(error))
+
+    def answered(self, result: Any) -> Step:
+        """The attempt that is out has given this."""
+        self.error, self.result = None, result
+        judge = self.guard.judge
+        verdict = None if judge is None else judge(result)
+        if verdict is not None and verdict.outcome is not SUCCESS:
+            return self.settle(verdict.outcome, verdict.retry_after)
+        permit, timeout = self.execution.permit, self.execution.timeout
+        if permit is not None and timeout is not None:
+            now = self.dependency.now()
+            if now - permit.start > timeout:
+                return self._settle_late(now)
+        return self.settle(SUCCESS)
+
+    def settle(self, outcome: Outcome, wait: Duration = 0) -> Step:
+        """The attempt that is out has ended so; `wait` is what the far side asked for."""
+        dependency = self.dependency
+        execution = self.execution
+        with dependency.lock:
+            now = dependency.now()
+            dependency.look_before_a_retry(now)
+            if outcome is not SUCCESS:
+                dependency.outcomes[outcome] += 1
+            step = execution.settle(now, outcome, wait)
+            self._count(step)
+            changes = execution.pipeline.drain_transitions()
+        if changes:
+            dependency.tell(changes)
+        return step
+
+    def wake(self) -> Step:
+        """The wait is over."""
+        dependency = self.dependency
+        with dependency.lock:
+            step = self.execution.wake(dependency.now())
+            self._count(step)
+            changes = self.execution.pipeline.drain_transitions()
+        if changes:
+            dependency.tell(changes)
+        return step
+
+    def stop(self, outcome: Outcome = IGNORED) -> Step:
+        """Whoever waited has gone; `outcome` is what that says about the dependency."""
+        dependency, execution = self.dependency, self.execution
+        with dependency.lock:
+            if execution.permit is not None:
+                dependency.outcomes[outcome] += 1
+            execution.cancel(dependency.now(), outcome)
+            changes = execution.pipeline.drain_transitions()
+        if changes:
+            dependency.tell(changes)
+        return COMPLETE
+
+    def abandon(self) -> None:
+        """Whoever waited has gone between two attempts."""
+        self.stop()
+        with self.dependency.lock:
+            self.dependency.failed += 1
+
+    def leave(self) -> None:
+        """Whoever waited has gone, and it is not known yet why: `settle_left` says it later."""
+        self.execution.permit = None
+        self.execution.outcome = IGNORED
+
+    def settle_left(self, permit: Permit, outcome: Outcome) -> None:
+        """The attempt of a call that is over already has ended so."""
+        self.execution.permit = permit
+        self.stop(outcome)
+
+    def _settle_late(self, now: Instant) -> Step:
+        """A good answer after its time: the dependency was too slow, and the answer is used only
+        if whoever waits still has time.
+        """
+        dependency, execution = self.dependency, self.execution
+        over = execution.deadline is not None and now >= execution.deadline
+        with dependency.lock:
+            dependency.outcomes[TIMEOUT] += 1
+            execution.cancel(now, TIMEOUT)
+            dependency.late += not over
+            changes = execution.pipeline.drain_transitions()
+        if over:
+            self.error, self.result = DeadlineExceeded(dependency.name, sent=True), _NOT_YET
+        if changes:
+            dependency.tell(changes)
+        return COMPLETE
+
+    def _count(self, step: Step) -> None:
+        """Under the lock: what a decision about another attempt means for the counters."""
+        dependency = self.dependency
+        reason = self.execution.stopped_by
+        if step is ATTEMPT:
+            dependency.retries += 1
+        elif reason is not None and reason not in _NOT_REFUSED:
+            dependency.refused[reason] += 1
+
+    def _count_unsent(self) -> None:
+        reason = self.execution.stopped_by
+        assert reason is not None
+        self.dependency.refused[reason] += 1
+        self.dependency.unsent += 1
+
+    # How it ends.
+
+    def end(self) -> Any:
+        """Count the end; give the result, FALL_BACK, or raise what there is to raise."""
+        dependency, execution = self.dependency, self.execution
+        if self.result is not _NOT_YET:
+            with dependency.lock:
+                if execution.outcome is SUCCESS or execution.outcome is TIMEOUT:
+                    dependency.ok += 1
+                else:  # an answer that says no, as a response with status 503
+                    dependency.failed += 1
+            return self.result
+        fine = execution.outcome is SUCCESS  # an exception that is an answer
+        helped = not fine and execution.outcome is not IGNORED and self.guard.fallback is not None
+        with dependency.lock:
+            dependency.ok += fine
+            dependency.fallback += helped
+            dependency.rejected += not (fine or helped or execution.number)
+            dependency.failed += not (fine or helped) and execution.number > 0
+        if helped:
+            return FALL_BACK
+        error, self.error = self._verdict(), None
+        try:
+            raise error
+        finally:
+            del error  # else it would hold its own traceback, and that this frame
+
+    def _verdict(self) -> BaseException:
+        """What to raise. The user's own exception is never replaced: at most it gets a note."""
+        dependency = self.dependency
+        reason = self.execution.stopped_by
+        if self.error is None:
+            assert reason is not None
+            if reason is Reason.DEADLINE:
+                return DeadlineExceeded(dependency.name, sent=False)
+            with dependency.lock:
+                wait = self.execution.pipeline.retry_after(dependency.now(), reason)
+            return dependency.rejection(reason, wait)
+        if reason is not None and self.execution.outcome is not SUCCESS:
+            tries = self.execution.number
+            times = "once" if tries == 1 else f"{tries} times"
+            why = dependency.words(reason)
+            _add_note(self.error, f"tidegate: {dependency.name}: tried {times}, no more: {why}")
+        return self.error
+
+
+_NOT_REFUSED: Final = frozenset({Reason.ATTEMPTS, Reason.NOT_RETRYABLE})
+
+
+def _add_note(error: BaseException, note: str) -> None:
+    """A note on the user's exception, once: an exception that is raised again must not grow."""
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)

@@ -1,0 +1,292 @@
+"""What do all guards of one dependency share in this process?
+
+The policies, the lock around them, the clock, and the counters. Every decision is one visit: one
+reading of the clock, one lock, and nothing under the lock that could wait. What changed state is
+picked up on the way out and told to listeners after the lock is free.
+
+The counters add up: every call that was started is `ok`, `failed`, `rejected` or `fallback`, or is
+still under way.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from random import Random
+from typing import Any, Final, NamedTuple, Protocol, final
+from weakref import WeakSet
+
+from tidegate.core.outcome import Outcome, Reason, Rejection, Transition
+from tidegate.core.pipeline import Pipeline
+from tidegate.errors import (
+    CircuitOpen,
+    Held,
+    LimitExceeded,
+    RateLimited,
+    Rejected,
+    Throttled,
+)
+from tidegate.runtime import clock as clocks
+from tidegate.settings.system import Call
+from tidegate.units import SECOND, Duration, Instant
+
+__all__ = ["Dependency", "GuardSnapshot", "Listener", "View"]
+
+Listener = Callable[[str, Transition], None]
+
+_log: Final = logging.getLogger("tidegate")
+
+_NEVER: Final = 1 << 62
+
+# One line for each change of state, but no more than this many in a minute: a circuit that flaps
+# must not fill a disk. How many were left out is said in the next one.
+_LINES_A_MINUTE: Final = 20
+_MINUTE: Final = 60 * SECOND
+
+_WORDS: Final = {
+    Reason.CIRCUIT_OPEN: "its circuit is open",
+    Reason.CIRCUIT_PROBING: "its circuit is half-open and all probes are out",
+    Reason.CIRCUIT_RAMPING: "its circuit lets only a share in again",
+    Reason.HELD: "it is held open by hand",
+    Reason.LIMIT: "as many calls are out as may be",
+    Reason.RATE: "as many calls were made as may be",
+    Reason.BUDGET: "the retry budget is spent",
+    Reason.DEADLINE: "the deadline would pass",
+    Reason.ATTEMPTS: "all attempts are used",
+    Reason.NOT_RETRYABLE: "this is not to be repeated",
+    Reason.RETRY_AFTER: "it asks for a longer wait than the backoff ever makes",
+    Reason.THROTTLED: "it has refused too much of what it was sent",
+}
+
+_ERRORS: Final[dict[Reason, type[Rejected]]] = {
+    Reason.CIRCUIT_OPEN: CircuitOpen,
+    Reason.CIRCUIT_PROBING: CircuitOpen,
+    Reason.CIRCUIT_RAMPING: CircuitOpen,
+    Reason.HELD: Held,
+    Reason.LIMIT: LimitExceeded,
+    Reason.RATE: RateLimited,
+    Reason.THROTTLED: Throttled,
+}
+
+
+class View(Protocol):
+    """A guard, as its dependency sees it."""
+
+    @property
+    def fallback(self) -> Callable[..., Any] | None:
+        """What answers in the place of a call that cannot."""
+        ...
+
+    def renew(self) -> None:
+        """The dependency's pipeline is another one."""
+        ...
+
+
+class GuardSnapshot(NamedTuple):
+    """What one dependency has seen since its process began.
+
+    `started` calls are `ok` + `failed` + `rejected` + `fallback`, or `pending`. `attempts` is what
+    was sent for them, `retries` how many of those were no first ones: attempts / started is the
+    amplification. `outcomes` counts attempts by how they ended, `refused` counts by reason what
+    was not sent, first attempts and retries alike, and `would_refuse` what was sent all the same
+    in observe mode.
+    """
+
+    name: str
+    started: int
+    ok: int
+    failed: int
+    rejected: int
+    fallback: int
+    attempts: int
+    retries: int
+    outcomes: dict[str, int]
+    refused: dict[str, int]
+    would_refuse: dict[str, int]
+    state: str
+    inflight: int | None
+    limit: int | None
+    retry_tokens: float | None
+
+    @property
+    def pending(self) -> int:
+        """Calls that are under way."""
+        return self.started - self.ok - self.failed - self.rejected - self.fallback
+
+
+@final
+class Dependency:
+    """The shared state behind all guards of one name. Users meet it through `Guard`."""
+
+    __slots__ = (
+        "__weakref__",
+        "_lines",
+        "_lines_from",
+        "_lines_lost",
+        "_rng",
+        "clock",
+        "failed",
+        "fallback",
+        "late",
+        "listeners",
+        "lock",
+        "look_at",
+        "name",
+        "now",
+        "ok",
+        "outcomes",
+        "pipeline",
+        "refused",
+        "rejected",
+        "retries",
+        "settings",
+        "started",
+        "unsent",
+        "views",
+        "would_refuse",
+    )
+
+    def __init__(self, name: str, settings: Call, rng: Random | None = None) -> None:
+        self.name: Final = name
+        self.settings = settings
+        self.lock = threading.Lock()  # held around the policies and the counters, nothing else
+        self.clock = clocks.current()
+        self.now = self.clock.now
+        self._rng: Final = rng if rng is not None else Random()
+        self.pipeline = Pipeline(settings, self._rng)
+        self.views: WeakSet[View] = WeakSet()  # guards, whose pipelines are made from ours
+        self.listeners: tuple[Listener, ...] = ()
+        self.look_at: Instant = _NEVER
+        self._count_from_zero()
+        self._lines = self._lines_lost = 0
+        self._lines_from: Instant = 0
+
+    # What is asked now and then.
+
+    def look(self, now: Instant) -> None:
+        """Under the lock, when `look_at` has come: see what the other processes have done."""
+
+    def look_before_a_retry(self, now: Instant) -> None:
+        """Under the lock: the retries of all processes count together, so look just now."""
+
+    # What went wrong, in words.
+
+    def refuse(self, now: Instant, answer: Rejection, view: View) -> tuple[Reason, Duration | None]:
+        """Under the lock: count a first attempt that is not sent; what its exception will say."""
+        reason = answer.reason
+        self.refused[reason] += 1
+        self.unsent += 1
+        if view.fallback is None:
+            self.rejected += 1
+        else:
+            self.fallback += 1
+        return reason, self.pipeline.retry_after(now, reason)
+
+    def rejection(self, reason: Reason, wait: Duration | None) -> Rejected:
+        """A fresh exception for a call that is not sent: each carries its own traceback."""
+        later = None if wait is None else wait / SECOND
+        return _ERRORS.get(reason, Rejected)(self.name, _WORDS[reason], later)
+
+    def words(self, reason: Reason) -> str:
+        """Why, as the end of a sentence."""
+        return _WORDS[reason]
+
+    # What changed.
+
+    def catch_up(self) -> None:
+        """Pick up what changed on the flat path, which has left the lock already."""
+        with self.lock:
+            changes = self.pipeline.drain_transitions()
+        self.tell(changes)
+
+    def tell(self, changes: list[Transition]) -> None:
+        """Hand changes of state to the log and to every listener. Not under the lock.
+
+        A listener that raises is logged and stops neither the call nor the other listeners.
+        """
+        for change in changes:
+            self._write(change)
+            for listener in self.listeners:
+                try:
+                    listener(self.name, change)
+                except Exception:  # noqa: BLE001 - theirs, whatever it is; it is logged
+                    _log.exception("a listener of %s failed", self.name)
+
+    def _write(self, change: Transition) -> None:
+        if change.at - self._lines_from >= _MINUTE:
+            self._lines_from, self._lines = change.at, 0
+        self._lines += 1
+        if self._lines > _LINES_A_MINUTE:
+            self._lines_lost += 1
+            return
+        lost = f" ({self._lines_lost} lines left out)" if self._lines_lost else ""
+        self._lines_lost = 0
+        _log.warning(
+            "%s: %s is %s, was %s: %s%s",
+            self.name,
+            change.policy,
+            change.after,
+            change.before,
+            change.reason,
+            lost,
+        )
+
+    # Being changed, being seen.
+
+    def reconfigure(self, settings: Call) -> None:
+        """Go by other settings from the next call on; what has not changed keeps its state."""
+        with self.lock:
+            self.pipeline = self.adjusted(settings)
+            self.settings = settings
+            for view in self.views:
+                view.renew()
+
+    def adjusted(self, settings: Call) -> Pipeline:
+        """A pipeline on other terms that shares our policies."""
+        return self.pipeline.adjusted(settings, self._rng)
+
+    def start_afresh(self) -> None:
+        """In a forked child: nothing of the parent's calls, luck or lock is ours."""
+        self.lock = threading.Lock()
+        self._rng.seed()
+        self.pipeline = Pipeline(self.settings, self._rng)
+        self._count_from_zero()
+        for view in self.views:
+            view.renew()
+
+    def _count_from_zero(self) -> None:
+        self.started = self.ok = self.failed = self.rejected = self.fallback = 0  # calls
+        self.unsent = self.retries = self.late = 0  # first attempts refused; retries; late answers
+        self.outcomes = [0] * len(Outcome)  # of attempts; successes are `ok` - `late`
+        self.refused = [0] * len(Reason)  # what was not sent, first attempts and retries
+        self.would_refuse = [0] * len(Reason)  # in observe mode
+
+    def snapshot(self) -> GuardSnapshot:
+        """What a person would ask of it, all of one instant."""
+        with self.lock:
+            now = self.now()
+            pipeline = self.pipeline
+            breaker, limiter, budget = pipeline.breaker, pipeline.limiter, pipeline.budget
+            state = "closed" if breaker is None else str(breaker.state(now))
+            outcomes = {o.name.lower(): n for o, n in zip(Outcome, self.outcomes, strict=True)}
+            outcomes["success"] = self.ok - self.late
+            return GuardSnapshot(
+                name=self.name,
+                started=self.started,
+                ok=self.ok,
+                failed=self.failed,
+                rejected=self.rejected,
+                fallback=self.fallback,
+                attempts=self.started - self.unsent + self.retries,
+                retries=self.retries,
+                outcomes=outcomes,
+                refused=_by_reason(self.refused),
+                would_refuse=_by_reason(self.would_refuse),
+                state="held" if pipeline.held else state,
+                inflight=None if limiter is None else limiter.inflight,
+                limit=None if limiter is None else limiter.limit,
+                retry_tokens=None if budget is None else budget.tokens(now),
+            )
+
+
+def _by_reason(counts: list[int]) -> dict[str, int]:
+    return {r.name.lower(): n for r, n in zip(Reason, counts, strict=True) if n}

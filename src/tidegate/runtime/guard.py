@@ -1,0 +1,224 @@
+"""What does a user hold in their hands to protect the calls to one dependency?
+
+One `Guard` for sync and async functions, blocks, streams and HTTP clients, made once and shared.
+It is a view on the `Dependency` of its name, which has the state: `options` gives another view on
+the same state for calls that need other terms, so a budget is never spent twice.
+"""
+
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, Literal, NamedTuple, ParamSpec, TypeVar, final, overload
+
+import msgspec
+
+from tidegate.core.outcome import SUCCESS, Outcome
+from tidegate.core.pipeline import Pipeline
+from tidegate.errors import SettingsError
+from tidegate.runtime.classify import classify
+from tidegate.runtime.dependency import Dependency, GuardSnapshot, Listener
+from tidegate.runtime.keywords import KEYWORDS, override
+from tidegate.settings.rules import one_of
+from tidegate.settings.system import Call
+from tidegate.units import Duration
+
+__all__ = ["Classifier", "Guard", "Judge", "Mode", "Verdict"]
+
+Mode = Literal["enforce", "observe", "off"]
+
+_MODES: Final = ("enforce", "observe", "off")
+_NEVER: Final = 1 << 62
+_CO_COROUTINE: Final = 0x80 | 0x100  # `async def`, and generators that types.coroutine has marked
+
+# What one call may have otherwise than the rest: all that is not a policy with a state of its own.
+_PER_CALL: Final = frozenset(
+    {"attempts", "timeout", "deadline", "backoff", "retry_on", "idempotent", "propagate"}
+)
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class Verdict(NamedTuple):
+    """What a result says: an outcome, and how long the far side wants to be left alone."""
+
+    outcome: Outcome
+    retry_after: Duration = 0
+
+
+Classifier = Callable[[BaseException], Outcome | None]
+Judge = Callable[[Any], Verdict | None]
+
+
+@final
+class Guard:
+    """The guard of one dependency; `tidegate.guard` makes it.
+
+    - `@licences` before a function, plain or `async`, guards each of its calls;
+    - `licences.call(function, ...)` guards one, `await licences.acall(function, ...)` one that
+      is to be awaited;
+    - `with licences.attempt() as attempt` guards a block, once;
+    - `licences.options(...)` is the same guard on other terms.
+
+    `expected` are exceptions that are answers (a not-found). `classify` may say of an exception
+    how the attempt ended, None for what it does not know; `judge` does so for a result that is
+    returned. `fallback` is called with the same arguments when the call fails or is refused.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_classify",
+        "_expected",
+        "_overrides",
+        "dependency",
+        "fallback",
+        "flat",
+        "judge",
+        "line",
+        "mode",
+        "pipeline",
+        "whole",
+    )
+
+    def __init__(
+        self,
+        dependency: Dependency,
+        *,
+        mode: Mode = "enforce",
+        fallback: Callable[..., Any] | None = None,
+        expected: tuple[type[BaseException], ...] = (),
+        classify: Classifier | None = None,
+        judge: Judge | None = None,
+        overrides: dict[str, Any] | None = None,
+    ) -> None:
+        one_of("mode", mode, _MODES)
+        self.dependency: Final = dependency
+        self.mode: Final = mode
+        self.fallback: Final = fallback
+        self.judge: Final = judge
+        self.line: Any = None  # where the asyncio driver keeps its timers at hand
+        self._expected: Final = expected
+        self._classify: Final = classify
+        self._overrides: Final = overrides or {}
+        self.pipeline: Pipeline
+        self.whole: Duration  # how long an attempt may take
+        self.flat: bool  # whether a first attempt needs no execution
+        self.renew()
+        dependency.views.add(self)
+
+    @property
+    def name(self) -> str:
+        """The dependency's."""
+        return self.dependency.name
+
+    @property
+    def settings(self) -> Call:
+        """What this guard goes by, with every default written out."""
+        return self.pipeline.settings
+
+    # Guarding.
+
+    @overload
+    def __call__(
+        self, function: Callable[_P, Coroutine[Any, Any, _T]], /
+    ) -> Callable[_P, Coroutine[Any, Any, _T]]: ...
+
+    @overload
+    def __call__(self, function: Callable[_P, _T], /) -> Callable[_P, _T]: ...
+
+    def __call__(self, function: Callable[_P, Any], /) -> Callable[_P, Any]:
+        """`function`, guarded: same signature, same kind, same results and exceptions."""
+        if _is_async(function):
+            from tidegate.runtime import aio
+
+            return aio.guarded(self, function)
+        from tidegate.runtime import blocking
+
+        return blocking.guarded(self, function)
+
+    def call(self, function: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        """Call `function` once under this guard; for a coroutine function, give its coroutine."""
+        return self(function)(*args, **kwargs)
+
+    async def acall(
+        self, function: Callable[_P, Awaitable[_T]], /, *args: _P.args, **kwargs: _P.kwargs
+    ) -> _T:
+        """Call and await `function`, which may be any callable that gives something to await."""
+        from tidegate.runtime import aio
+
+        return await aio.guarded(self, function)(*args, **kwargs)
+
+    def options(
+        self,
+        *,
+        mode: Mode | None = None,
+        fallback: Callable[..., Any] | None = None,
+        expected: tuple[type[BaseException], ...] | None = None,
+        classify: Classifier | None = None,
+        judge: Judge | None = None,
+        **settings: Any,
+    ) -> "Guard":
+        """The same guard, with the same state, on other terms for some calls.
+
+        `attempts`, `timeout`, `deadline`, `backoff`, `retry_on`, `idempotent` and `propagate` may
+        differ. A budget, breaker or limit is one for the dependency and cannot.
+        """
+        for name in settings:
+            if name in KEYWORDS and name not in _PER_CALL:
+                raise SettingsError(f"{name} is one for all calls of {self.name!r}, not an option")
+        return Guard(
+            self.dependency,
+            mode=self.mode if mode is None else mode,
+            fallback=self.fallback if fallback is None else fallback,
+            expected=self._expected if expected is None else expected,
+            classify=self._classify if classify is None else classify,
+            judge=self.judge if judge is None else judge,
+            overrides=self._overrides | override(settings),
+        )
+
+    # For the drivers.
+
+    def outcome_of(self, error: BaseException) -> Outcome:
+        """How an attempt that raised this has ended."""
+        if self._expected and isinstance(error, self._expected):
+            return SUCCESS
+        if self._classify is not None:
+            said = self._classify(error)
+            if said is not None:
+                return said
+        return classify(error)
+
+    def renew(self) -> None:
+        """Take the dependency's pipeline, on the terms of this view."""
+        pipeline = self.dependency.pipeline
+        if self._overrides:
+            settings = msgspec.structs.replace(pipeline.settings, **self._overrides)
+            pipeline = self.dependency.adjusted(settings)
+        self.pipeline = pipeline
+        self.whole = _NEVER if pipeline.timeout is None else pipeline.timeout
+        self.flat = self.mode == "enforce" and self.judge is None and pipeline.deadline is None
+
+    # Being seen.
+
+    def snapshot(self) -> GuardSnapshot:
+        """What the dependency has seen, all of one instant."""
+        return self.dependency.snapshot()
+
+    def listen(self, listener: Listener) -> None:
+        """Tell `listener(name, transition)` of each change of state, outside every lock."""
+        self.dependency.listeners += (listener,)
+
+    def __repr__(self) -> str:
+        return f"<tidegate.Guard {self.name!r}>"
+
+
+def _is_async(function: Any) -> bool:
+    """Whether calling it gives a coroutine; looks through partials and callable objects.
+
+    `inspect.iscoroutinefunction` by hand: importing `inspect` costs half of all our import.
+    """
+    while hasattr(function, "func") and hasattr(function, "keywords"):  # functools.partial
+        function = function.func
+    function = getattr(function, "__func__", function)
+    code = getattr(function, "__code__", None)
+    if code is None and not isinstance(function, type):
+        code = getattr(getattr(type(function), "__call__", None), "__code__", None)  # noqa: B004
+    return code is not None and bool(code.co_flags & _CO_COROUTINE)
