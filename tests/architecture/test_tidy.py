@@ -48,6 +48,7 @@ TESTED_TOGETHER = {
         "analysis/rules/times.py",
     },
     "tests/simulation/test_traces_of_a_simulation.py": {"sim/spans.py"},
+    "tests/integration/test_lab_processes.py": {"lab/process.py"},
 }
 NOTHING_TO_TEST = {
     "_version.py": "one constant, which the build reads too",
