@@ -19,13 +19,15 @@ class BackoffMachine(RuleBasedStateMachine):
         base=st.integers(0, HOUR),
         factor=st.sampled_from([1.0, 1.5, 2.0, 3.0, 100.0]),
         more=st.integers(0, HOUR),
-        jitter=st.sampled_from(["full", "equal", "none"]),
+        jitter=st.sampled_from(["full", "equal", "none", "decorrelated"]),
         seed=st.integers(0, 2**32),
     )
     def begin(
         self, base: int, factor: float, more: int, jitter: settings.Jitter, seed: int
     ) -> None:
+        factor = 2.0 if jitter == "decorrelated" else factor
         self.given = settings.Backoff(base=base, factor=factor, max=base + more, jitter=jitter)
+        self.before = 0  # the latest wait of one call, for decorrelated jitter
         self.rng, self.twin = Random(seed), Random(seed)
         self.policy = Backoff(self.given, self.rng)
 
@@ -39,10 +41,16 @@ class BackoffMachine(RuleBasedStateMachine):
             "full": ceiling * luck,
             "equal": ceiling / 2 + ceiling / 2 * luck,
             "none": ceiling,
+            "decorrelated": Fraction(0),
         }[given.jitter]
-        delay = self.policy.delay(retry)
+        if given.jitter == "decorrelated":
+            high = 3 * max(given.base, self.before)
+            expected = min(Fraction(given.max), given.base + (high - given.base) * luck)
+        delay = self.policy.delay(retry, self.before)
+        self.before = delay
         assert isinstance(delay, int)
         assert 0 <= delay <= given.max
+        assert given.jitter != "decorrelated" or delay >= given.base
         assert delay == pytest.approx(float(expected), abs=1, rel=1e-12)
 
     @invariant()

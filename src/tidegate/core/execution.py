@@ -69,6 +69,7 @@ class Execution:
         "stopped_by",
         "timeout",
         "until",
+        "waited",
     )
 
     def __init__(self, pipeline: Pipeline, deadline: Instant | None = None, depth: int = 0) -> None:
@@ -79,6 +80,7 @@ class Execution:
         self.permit: Permit | None = None
         self.timeout: Duration | None = pipeline.timeout
         self.until: Instant = 0
+        self.waited: Duration = 0  # what the backoff last gave, whatever the far side asked for
         self.outcome: Outcome | None = None
         self.rejection: Rejection | None = None
         self.stopped_by: Reason | None = None
@@ -118,7 +120,9 @@ class Execution:
         self.outcome = outcome
         if self.number >= pipeline.attempts or not pipeline.retryable[outcome]:
             return self._stop(outcome)
-        wait = 0 if pipeline.backoff is None else pipeline.backoff.delay(self.number)
+        wait = 0
+        if pipeline.backoff is not None:
+            wait = self.waited = pipeline.backoff.delay(self.number, self.waited)
         if retry_after > wait:
             if retry_after > pipeline.patience:
                 self.stopped_by = Reason.RETRY_AFTER

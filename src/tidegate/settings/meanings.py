@@ -181,9 +181,13 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
     },
     policies.Backoff: {
         "base": M("wait before the second attempt; a bare duration means this", "100ms"),
-        "factor": M("each wait is this many times the one before", "2x"),
+        "factor": M("each wait is this many times the one before; not decorrelated", "2x"),
         "max": M("no wait is longer", "20s"),
-        "jitter": M("full: from zero to the wait; equal: from half of it; none: as it is", "full"),
+        "jitter": M(
+            "full: from zero to the wait; equal: from half of it; none: as it is; decorrelated:"
+            " from base to three times the wait before",
+            "full",
+        ),
     },
     policies.Breaker: {
         "failures": M("share of failures at which it opens; a bare share means this", "50%"),

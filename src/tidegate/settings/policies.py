@@ -29,11 +29,12 @@ __all__ = [
 ]
 
 RetryReason = Literal["timeout", "failure", "overloaded"]
-Jitter = Literal["full", "equal", "none"]
+Jitter = Literal["full", "equal", "none", "decorrelated"]
 Order = Literal["fifo", "lifo", "adaptive_lifo"]
 Full = Literal["refuse", "silence"]
 
 _COUNT_MAX: Final = 1_000_000
+_FACTOR: Final = 2.0
 _RATE_MAX: Final = 10_000_000  # at 100 ns a decision nothing here could enforce more
 
 
@@ -70,13 +71,15 @@ class Backoff(Settings, frozen=True, kw_only=True):
 
     The wait before retry n is `base` x `factor`^(n-1), at most `max`, then jittered: `full` draws
     from zero to it, `equal` from half of it to it, `none` takes it as it is (and synchronises all
-    callers that failed together).
+    callers that failed together). `decorrelated` draws from `base` to `SPREAD` times the wait
+    before, at most `max`, and so has no use for a factor.
     """
 
     shorthand: ClassVar[str | None] = "base"
+    SPREAD: ClassVar[float] = 3.0  # Brooker 2015, decorrelated jitter
 
     base: Duration = 100 * MILLISECOND  # AWS SDKs for Java and JavaScript; Envoy has 25 ms
-    factor: float = 2.0  # every SDK; 1.0 is a constant wait
+    factor: float = _FACTOR  # every SDK; 1.0 is a constant wait
     max: Duration = 20 * SECOND  # AWS SDKs
     jitter: Jitter = "full"  # Brooker 2015: least work at equal delay
 
@@ -87,6 +90,13 @@ class Backoff(Settings, frozen=True, kw_only=True):
         one_of("jitter", self.jitter, get_args(Jitter))
         if self.max < self.base:
             raise refuse("max", "at least the base", self.max)
+        if self.jitter == "decorrelated" and self.factor != _FACTOR:
+            raise refuse("factor", "no factor beside decorrelated jitter", self.factor)
+
+    def longest(self, retry: int) -> float:
+        """The longest that the wait before retry number `retry` can be, in nanoseconds."""
+        growth = self.SPREAD**retry if self.jitter == "decorrelated" else self.factor ** (retry - 1)
+        return min(self.base * growth, float(self.max))
 
 
 class Breaker(Settings, frozen=True, kw_only=True):

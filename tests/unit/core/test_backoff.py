@@ -73,3 +73,17 @@ def test_no_retry_is_too_many(factor: float) -> None:
 def test_retries_count_from_one() -> None:
     with pytest.raises(AssertionError):
         Backoff(settings.Backoff(), Random(1)).delay(0)
+
+
+def test_decorrelated_draws_from_the_base_to_three_times_the_wait_before() -> None:
+    given = settings.Backoff(max=SECOND, jitter="decorrelated")
+    policy = Backoff(given, Scripted(0.0, ALMOST_ONE, 0.5, ALMOST_ONE))
+    waits = [policy.delay(1)]
+    for retry in (2, 3, 4):
+        waits.append(policy.delay(retry, waits[-1]))
+    assert [wait / MILLISECOND for wait in waits] == pytest.approx([100, 300, 500, 1000], abs=1e-5)
+
+
+def test_decorrelated_takes_a_shorter_wait_before_for_the_base() -> None:
+    policy = Backoff(settings.Backoff(jitter="decorrelated"), Scripted(ALMOST_ONE))
+    assert policy.delay(2, 50 * MILLISECOND) == pytest.approx(300 * MILLISECOND, abs=1)

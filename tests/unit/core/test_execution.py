@@ -45,6 +45,19 @@ def test_with_backoff_it_waits_longer_each_time() -> None:
     assert call.until == 300 * MS
 
 
+def test_decorrelated_jitter_goes_by_the_wait_before_and_not_by_what_was_asked_for() -> None:
+    decorrelated = Backoff(base=100 * MS, jitter="decorrelated")
+    call = execution(attempts=9, backoff=decorrelated)
+    call.start(0)
+    before = 100 * MS
+    for number in range(1, 9):
+        assert call.settle(0, FAILURE, 19 * SECOND if number == 4 else 0) is WAIT
+        assert number == 4 or call.until == call.waited
+        assert 100 * MS <= call.waited <= 3 * before
+        before = call.waited
+        call.wake(0)
+
+
 def test_what_may_not_be_repeated_ends_the_call() -> None:
     call = execution(attempts=3, retry_on=("timeout",))
     call.start(0)

@@ -49,6 +49,7 @@ def test_a_record_is_frozen_and_knows_its_keys(record: Settings) -> None:
         (Backoff(), {"factor": 0.9}),
         (Backoff(), {"max": 99 * MILLISECOND}),
         (Backoff(), {"jitter": "ful"}),
+        (Backoff(jitter="decorrelated"), {"factor": 3.0}),
         (Breaker(), {"failures": 0.0}),
         (Breaker(), {"volume": 2.5}),
         (Breaker(), {"probes": 0}),
@@ -82,3 +83,16 @@ def test_a_limit_is_fixed_or_finds_itself(both: dict[str, object]) -> None:
 def test_a_budget_of_nothing_and_a_queue_without_places_are_allowed() -> None:
     assert Budget(ratio=0.0).ratio == 0
     assert Queue(limit=0).limit == 0
+
+
+def test_the_longest_wait_before_a_retry() -> None:
+    doubled = Backoff(base=100 * MILLISECOND, max=SECOND)
+    assert [doubled.longest(n) / MILLISECOND for n in (1, 2, 4, 5, 99)] == [
+        100,
+        200,
+        800,
+        1000,
+        1000,
+    ]
+    decorrelated = Backoff(base=100 * MILLISECOND, max=SECOND, jitter="decorrelated")
+    assert [decorrelated.longest(n) / MILLISECOND for n in (1, 2, 3, 99)] == [300, 900, 1000, 1000]

@@ -18,6 +18,7 @@ __all__ = ["Bucket", "Budget", "Circuit", "Gate", "waits"]
 
 State = Literal["closed", "open", "half-open", "ramping"]
 
+_CERTAIN: Final = {"full": 0.0, "equal": 0.5, "none": 1.0}  # of a wait, how much is not chance
 _PROBES_FAIL: Final = 0.2  # three probes in a row succeed half of the time when one in five fails
 
 
@@ -26,19 +27,33 @@ def waits(
 ) -> Iterator[tuple[int, float]]:
     """Before retry number `retry`: (steps, share). With `blur` a jitter is two waits, else one.
 
-    The two stand for the halves of what the jitter draws from.
+    The two stand for the halves of what the jitter draws from. Decorrelated jitter goes by the wait
+    before, which is taken at its mean.
     """
     if backoff is None:
         yield 0, 1.0
         return
-    longest = min(backoff.base * backoff.factor ** (retry - 1), backoff.max) / SECOND / dt
-    low = {"full": 0.0, "equal": longest / 2, "none": longest}[backoff.jitter]
+    longest = backoff.longest(retry) / SECOND / dt
+    if backoff.jitter == "decorrelated":
+        low, longest = (bound / SECOND / dt for bound in _decorrelated(backoff, retry))
+    else:
+        low = longest * _CERTAIN[backoff.jitter]
     near, far = (low + (longest - low) * part for part in (0.25, 0.75))
     if round(near) == round(far) or not blur:
         yield round((near + far) / 2), 1.0
     else:
         yield round(near), 0.5
         yield round(far), 0.5
+
+
+def _decorrelated(backoff: Backoff, retry: int) -> tuple[float, float]:
+    """The shortest and the longest wait after one of mean length, in nanoseconds."""
+    low = mean = float(backoff.base)
+    longest = mean
+    for _ in range(retry):
+        longest = min(backoff.SPREAD * mean, backoff.max)
+        mean = (low + longest) / 2
+    return low, longest
 
 
 @final

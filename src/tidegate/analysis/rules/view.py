@@ -241,8 +241,7 @@ def longest(call: Call) -> float:
     n = tries(call)
     whole = n * patience(call)
     if call.backoff is not None:
-        waits = (call.backoff.base * call.backoff.factor**k for k in range(n - 1))
-        whole += math.fsum(min(wait, call.backoff.max) for wait in waits)
+        whole += math.fsum(call.backoff.longest(retry) for retry in range(1, n))
     return whole if call.deadline is None else min(whole, call.deadline)
 
 

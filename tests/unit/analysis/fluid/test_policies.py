@@ -26,6 +26,13 @@ def test_a_jittered_wait_is_two_and_a_plain_one_is_one() -> None:
     assert gaps(settings.Backoff(base=4 * SECOND, jitter="none"), 1) == [(40, 1.0)]
 
 
+def test_a_decorrelated_wait_goes_by_the_mean_of_those_before() -> None:
+    decorrelated = settings.Backoff(base=4 * SECOND, max=20 * SECOND, jitter="decorrelated")
+    assert gaps(decorrelated, 1) == [(60, 0.5), (100, 0.5)]  # 4 s to 12 s
+    assert gaps(decorrelated, 2) == [(80, 0.5), (160, 0.5)]  # 4 s to 20 s, which 3 x 8 s exceeds
+    assert gaps(decorrelated, 9) == [(80, 0.5), (160, 0.5)]
+
+
 def test_a_wait_below_a_step_is_none() -> None:
     assert gaps(settings.Backoff(base=50 * MILLISECOND), 1) == [(0, 1.0)]
 
