@@ -20,6 +20,7 @@ from tidegate.analysis.cures import (
     Candidate,
     both,
     candidates,
+    changed,
     fences,
     with_call,
 )
@@ -305,11 +306,13 @@ def _suffering(system: System, trigger: Trigger) -> System:
 
 def without_retries(system: System) -> System:
     """The same system in which nothing is tried twice: without the amplifier."""
-    for _, _, calls in system.callers():
-        for name, call in calls.items():
-            if call.tries > 1:
-                system = with_call(system, name, attempts=1)
-    return system
+    retrying = {
+        (section, caller, "calls", name): {"attempts": 1}
+        for section, caller, calls in system.callers()
+        for name, call in calls.items()
+        if call.tries > 1
+    }
+    return changed(system, retrying)
 
 
 def choices(actions: Mapping[str, Action]) -> tuple[tuple[str, ...], ...]:

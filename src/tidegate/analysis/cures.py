@@ -7,7 +7,7 @@ beside it; whether it helps is for the simulator to say. Jittered backoff alone 
 them, because it is the first thing that people reach for, and it does not help.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -78,9 +78,7 @@ def both(first: Candidate, second: Candidate) -> Candidate:
 
 def changed(system: System, changes: Changes) -> System:
     """The system with these changes."""
-    for path, values in changes.items():
-        system = _replaced(system, path, values)
-    return system
+    return _changed(system, list(changes.items()))
 
 
 def with_call(system: System, name: str, **values: Any) -> System:
@@ -119,14 +117,20 @@ def _candidate(
 _Record = TypeVar("_Record", bound=Settings)
 
 
-def _replaced(record: _Record, path: Path, values: Mapping[str, Any]) -> _Record:
-    if not path:
-        return msgspec.structs.replace(record, **values)
-    section, name, *below = path
-    named = getattr(record, section)
-    return msgspec.structs.replace(
-        record, **{section: {**named, name: _replaced(named[name], tuple(below), values)}}
-    )
+def _changed(record: _Record, changes: Iterable[tuple[Path, Mapping[str, Any]]]) -> _Record:
+    """The record with all of them at once: each replacement checks the record as a whole."""
+    said: dict[str, Any] = {}
+    below: dict[str, dict[str, list[tuple[Path, Mapping[str, Any]]]]] = {}
+    for path, values in changes:
+        if path:
+            section, name, *rest = path
+            below.setdefault(section, {}).setdefault(name, []).append((tuple(rest), values))
+        else:
+            said |= values
+    for section, named in below.items():
+        old = getattr(record, section)
+        said[section] = {**old, **{n: _changed(old[n], inner) for n, inner in named.items()}}
+    return msgspec.structs.replace(record, **said) if said else record
 
 
 def _edges(system: System) -> list[Edge]:
@@ -217,9 +221,15 @@ def _around(system: System, edge: Edge) -> Iterator[Candidate]:
 
 
 def _leading_to(system: System, service: str) -> set[str]:
-    leading = {service}
-    for _ in system.services:
-        leading |= {e.caller for e in _edges(system) if e.callee in leading and e.call.wait}
+    callers: dict[str, list[str]] = {}
+    for edge in _edges(system):
+        if edge.call.wait:
+            callers.setdefault(edge.callee, []).append(edge.caller)
+    leading, front = {service}, [service]
+    while front:
+        fresh = set(callers.get(front.pop(), ())) - leading
+        leading |= fresh
+        front.extend(fresh)
     return leading
 
 

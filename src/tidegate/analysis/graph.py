@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, Literal, NamedTuple, final
 
+from tidegate.analysis.reach import Reach
 from tidegate.analysis.rules.view import (
     Edge,
     View,
@@ -67,6 +68,7 @@ class Graph:
         """Attempts per request at each service when every attempt fails, over all traffic."""
 
         self._stuck: Final[dict[str, bool]] = {}
+        self._reach: Final = Reach(self._out, (*self.callees_first, *system.clients))
 
     # How often: sums over all paths.
 
@@ -224,22 +226,14 @@ class Graph:
 
         Calls that are required and waited for only, as if the call `without` were neither.
         """
-        return self._reach(
-            service, lambda e: e.call.wait and not e.call.optional and e.name != without
-        )
+        return self._of_clients(self._reach.needs(service, without=without))
 
     def asks(self, service: str) -> dict[str, float]:
         """The share of each client's requests that come to `service` at all."""
-        return self._reach(service, lambda _: True)
+        return self._of_clients(self._reach.asks(service))
 
-    def _reach(self, service: str, through: Callable[[Edge], bool]) -> dict[str, float]:
-        """The share of requests that come there; the chances of several calls are independent."""
-        share: dict[str, float] = {}
-        for caller in (*self.callees_first, *self.system.clients):
-            missed = (_missed(e, share[e.callee]) for e in self._out[caller] if through(e))
-            # Rounded, so that 30 % is not 30.000000000000004 %.
-            share[caller] = 1.0 if caller == service else round(1 - math.prod(missed), 12)
-        return {client: share[client] for client in self.system.clients}
+    def _of_clients(self, share: Mapping[str, float]) -> dict[str, float]:
+        return {client: share.get(client, 0.0) for client in self.system.clients}
 
     def time_left(self) -> dict[str, float]:
         """Seconds that the first to leave still waits when each call is sent, with no queueing.
@@ -358,12 +352,6 @@ def _order(out: Mapping[str, list[Edge]], services: Iterable[str]) -> list[str]:
                 seen.add(edge.callee)
                 trail.append((edge.callee, iter(out[edge.callee])))
     return order
-
-
-def _missed(edge: Edge, share: float) -> float:
-    """The chance that none of one request's calls comes there: 2.5 calls are 2 and half a third."""
-    part, whole = math.modf(edge.call.per_request)
-    return float((1 - share) ** whole * (1 - part * share))
 
 
 def _at_most(call: Call) -> float:
