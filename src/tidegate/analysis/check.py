@@ -48,7 +48,7 @@ from tidegate.findings import (
 )
 from tidegate.settings.load import Draft
 from tidegate.settings.system import Action, System, Trigger, protected
-from tidegate.settings.unknowns import sample
+from tidegate.settings.unknowns import Path, sample
 from tidegate.units import SECOND, Duration
 
 _Rated: TypeAlias = tuple[Candidate, dict[str, Rating]]
@@ -306,7 +306,7 @@ def _suffering(system: System, trigger: Trigger) -> System:
 
 def without_retries(system: System) -> System:
     """The same system in which nothing is tried twice: without the amplifier."""
-    retrying = {
+    retrying: dict[Path, dict[str, int]] = {
         (section, caller, "calls", name): {"attempts": 1}
         for section, caller, calls in system.callers()
         for name, call in calls.items()
