@@ -104,12 +104,15 @@ class Execution:
             return self._reject(_TOO_LATE)
         return self._take(now, self.pipeline.admit(now, self.depth))
 
-    def settle(self, now: Instant, outcome: Outcome, retry_after: Duration = 0) -> Step:
+    def settle(
+        self, now: Instant, outcome: Outcome, retry_after: Duration = 0, *, paid: bool = True
+    ) -> Step:
         """The attempt that is out has ended.
 
         `retry_after` is how long the far side asks everybody to stay away (RFC 9110 section
         10.2.3). The next attempt never leaves earlier, and if that is longer than the longest wait
-        of the backoff the call gives up: to come back early is what it was asked not to do.
+        of the backoff the call gives up: to come back early is what it was asked not to do. `paid`
+        is false if a layer further out, which pays for the retries of all, has no token left.
 
         Written flat: this is the hot path of a storm (0.35 us a retry in a plain pipeline).
         """
@@ -132,7 +135,7 @@ class Execution:
             self.stopped_by = Reason.DEADLINE
             return COMPLETE
         # The token is taken before the wait: a caller who cannot retry learns it at once.
-        if pipeline.budget is not None and not pipeline.budget.try_retry(now):
+        if not paid or (pipeline.budget is not None and not pipeline.budget.try_retry(now)):
             self.stopped_by = Reason.BUDGET
             return COMPLETE
         if wait:

@@ -16,7 +16,7 @@ from tidegate.core.execution import ATTEMPT, COMPLETE, WAIT, Step
 from tidegate.core.outcome import IGNORED, SUCCESS, TIMEOUT, Permit
 from tidegate.errors import AttemptTimeout, DeadlineExceeded
 from tidegate.runtime.call import FALL_BACK, Call
-from tidegate.runtime.context import AMBIENT, entered
+from tidegate.runtime.context import AMBIENT, NOTHING, entered, put_back
 from tidegate.runtime.guard import Guard
 from tidegate.runtime.observed import Observed
 from tidegate.runtime.timers import Cut, Line, line_of
@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 _TURNS_MAX: Final = 8
 
 
-def guarded(
+def guarded(  # noqa: C901 - flat, for the reason in its docstring
     guard: Guard, function: Callable[_P, Awaitable[_T]]
 ) -> Callable[_P, Coroutine[Any, Any, _T]]:
     """`function` behind `guard`: same signature, same results, same exceptions, and no storm.
@@ -67,6 +67,11 @@ def guarded(
             if line is None or line.loop is not loop:
                 line = _line(guard, loop, pipeline.timeout)
             line.arm(permit)
+        # Before all layers further in: the outermost budget pays for their retries.
+        before = None
+        if inherited.payer is None and guard.payer is not None:
+            first = inherited is NOTHING
+            before = AMBIENT.set(guard.first if first else inherited._replace(payer=guard.payer))
         try:
             result = await function(*args, **kwargs)
         except BaseException as error:  # noqa: BLE001 - whatever it is, the permit goes back
@@ -85,6 +90,9 @@ def guarded(
                 return result
             going = Call.after(guard, inherited, permit)
             step = _answered(going, permit, result)
+        finally:
+            if before is not None:
+                put_back(before)
         return await _carry_on(going, step, function, args, kwargs)  # type: ignore[no-any-return]
 
     return call
@@ -118,7 +126,7 @@ async def _carry_on(
     clock = going.dependency.clock
     while True:
         if step is ATTEMPT:
-            permit = _armed(going)
+            permit, timer = _armed(going)
             try:
                 with entered(going.inherits()):
                     result = await function(*args, **kwargs)
@@ -126,6 +134,8 @@ async def _carry_on(
                 step = _ended(going, permit, error)
             else:
                 step = _answered(going, permit, result)
+            if timer is not None:
+                timer.cancel()
         elif step is WAIT:
             wait = going.execution.until - clock.now()
             if wait > 0:
@@ -156,22 +166,23 @@ def _line(guard: Guard, loop: asyncio.AbstractEventLoop, timeout: Duration) -> L
     return line
 
 
-def _armed(going: Call) -> Permit:
-    """The permit of the attempt that is to go out, with its task in it and its timer set."""
+def _armed(going: Call) -> tuple[Permit, asyncio.TimerHandle | None]:
+    """The permit of the attempt that is to go out, with its task in it and its timer set.
+
+    A timeout that was cut to fit a deadline is of no common length: it has a timer of its own.
+    """
     execution = going.execution
     permit = execution.permit
-    if permit is None:  # a pipeline with no policies is not asked for one
-        permit = execution.permit = Permit(going.dependency.now())
+    assert permit is not None
     loop = asyncio.get_running_loop()
     permit.holder = asyncio.current_task(loop)
     timeout = execution.timeout
     if timeout == execution.pipeline.timeout:
         if timeout is not None:
             _line(going.guard, loop, timeout).arm(permit)
-    else:  # cut to fit the deadline: a length of its own, hence a timer of its own
-        assert timeout is not None
-        loop.call_later(timeout / SECOND, _cut, permit)
-    return permit
+        return permit, None
+    assert timeout is not None
+    return permit, loop.call_later(timeout / SECOND, _cut, permit)
 
 
 def _cut(permit: Permit) -> None:

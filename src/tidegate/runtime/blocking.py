@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 from tidegate.core.execution import ATTEMPT, WAIT, Step
 from tidegate.core.outcome import SUCCESS, Permit
 from tidegate.runtime.call import FALL_BACK, Call
-from tidegate.runtime.context import AMBIENT, entered
+from tidegate.runtime.context import AMBIENT, NOTHING, entered, put_back
 from tidegate.runtime.guard import Guard
 from tidegate.runtime.observed import Observed
 
@@ -52,6 +52,11 @@ def guarded(guard: Guard, function: Callable[_P, _T]) -> Callable[_P, _T]:
             if guard.fallback is not None:
                 return guard.fallback(*args, **kwargs)  # type: ignore[no-any-return]
             raise dependency.rejection(*refusal)
+        # Before all layers further in: the outermost budget pays for their retries.
+        before = None
+        if inherited.payer is None and guard.payer is not None:
+            first = inherited is NOTHING
+            before = AMBIENT.set(guard.first if first else inherited._replace(payer=guard.payer))
         try:
             result = function(*args, **kwargs)
         except BaseException as error:  # noqa: BLE001 - whatever it is, the permit goes back
@@ -69,6 +74,9 @@ def guarded(guard: Guard, function: Callable[_P, _T]) -> Callable[_P, _T]:
                 return result
             going = Call.after(guard, inherited, permit)
             step = going.answered(result)
+        finally:
+            if before is not None:
+                put_back(before)
         return _carry_on(going, step, function, args, kwargs)  # type: ignore[no-any-return]
 
     return call

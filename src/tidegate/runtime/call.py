@@ -28,7 +28,7 @@ FALL_BACK: Final[Any] = object()
 class Call:
     """One guarded call. `result` or `error` is what its latest attempt gave."""
 
-    __slots__ = ("_inherited", "dependency", "error", "execution", "guard", "result")
+    __slots__ = ("_inherited", "_late", "dependency", "error", "execution", "guard", "result")
 
     def __init__(self, guard: Guard, inherited: Ambient, now: Instant) -> None:
         self.guard: Final = guard
@@ -41,6 +41,7 @@ class Call:
         self.execution: Final = Execution(guard.pipeline, deadline, inherited.depth)
         self.result: Any = _NOT_YET
         self.error: BaseException | None = None
+        self._late = False  # answered well, after its time
 
     # How it begins.
 
@@ -77,8 +78,13 @@ class Call:
         if execution.timeout is not None and permit is not None:
             end = permit.start + execution.timeout
             until = end if until is None else min(until, end)
-        depth = self._inherited.depth + execution.number - 1
-        return self._inherited._replace(deadline=until, depth=depth)
+        inherited = self._inherited
+        return Ambient(
+            until,
+            inherited.said,
+            inherited.depth + execution.number - 1,
+            inherited.payer or self.guard.payer,
+        )
 
     def failed(self, error: BaseException) -> Step:
         """The attempt that is out has raised."""
@@ -103,17 +109,31 @@ class Call:
         """The attempt that is out has ended so; `wait` is what the far side asked for."""
         dependency = self.dependency
         execution = self.execution
+        paid = outcome is SUCCESS or self._is_paid(outcome)
         with dependency.lock:
             now = dependency.now()
             dependency.look_before_a_retry(now)
             if outcome is not SUCCESS:
                 dependency.outcomes[outcome] += 1
-            step = execution.settle(now, outcome, wait)
+            step = execution.settle(now, outcome, wait, paid=paid)
             self._count(step)
             changes = execution.pipeline.drain_transitions()
         if changes:
             dependency.tell(changes)
         return step
+
+    def _is_paid(self, outcome: Outcome) -> bool:
+        """Whether the outermost layer pays, should this attempt be followed by another.
+
+        Every layer has its own budget, and each would hold by itself; but three of them, one in
+        another, would allow three times the retries. So the outermost pays for all.
+        """
+        payer, execution = self._inherited.payer, self.execution
+        if payer is None or payer is self.dependency:
+            return True
+        pipeline = execution.pipeline
+        last = execution.number >= pipeline.attempts
+        return last or not pipeline.retryable[outcome] or payer.pay()
 
     def wake(self) -> Step:
         """The wait is over."""
@@ -164,6 +184,7 @@ class Call:
             dependency.outcomes[TIMEOUT] += 1
             execution.cancel(now, TIMEOUT)
             dependency.late += not over
+            self._late = not over
             changes = execution.pipeline.drain_transitions()
         if over:
             self.error, self.result = DeadlineExceeded(dependency.name, sent=True), _NOT_YET
@@ -177,6 +198,8 @@ class Call:
         reason = self.execution.stopped_by
         if step is ATTEMPT:
             dependency.retries += 1
+            if self.execution.permit is None:  # a pipeline with nothing to ask is not asked
+                self.execution.permit = Permit(dependency.now())
         elif reason is not None and reason not in _NOT_REFUSED:
             dependency.refused[reason] += 1
 
@@ -191,22 +214,19 @@ class Call:
     def end(self) -> Any:
         """Count the end; give the result, FALL_BACK, or raise what there is to raise."""
         dependency, execution = self.dependency, self.execution
-        if self.result is not _NOT_YET:
-            with dependency.lock:
-                if execution.outcome is SUCCESS or execution.outcome is TIMEOUT:
-                    dependency.ok += 1
-                else:  # an answer that says no, as a response with status 503
-                    dependency.failed += 1
-            return self.result
-        fine = execution.outcome is SUCCESS  # an exception that is an answer
-        helped = not fine and execution.outcome is not IGNORED and self.guard.fallback is not None
+        outcome = execution.outcome
+        fine = outcome is SUCCESS or self._late  # an expected exception is an answer as well
+        helped = not fine and outcome is not IGNORED and self.guard.fallback is not None
         with dependency.lock:
             dependency.ok += fine
             dependency.fallback += helped
             dependency.rejected += not (fine or helped or execution.number)
             dependency.failed += not (fine or helped) and execution.number > 0
         if helped:
+            self.error = None
             return FALL_BACK
+        if self.result is not _NOT_YET:
+            return self.result  # also one that says no, as a response of status 503
         error, self.error = self._verdict(), None
         try:
             raise error

@@ -1,18 +1,20 @@
 """What does a call inherit from whoever is waiting for it?
 
-Three things travel with a piece of work, through every function that it calls: until when somebody
-waits for it, how much it matters, and how many retries deep it is. They are kept together in one
-context variable, so that a guard reads them with one look, and each can only get stricter on the
-way down: a deadline shortens and never lengthens, criticality falls and never rises.
+Four things travel with a piece of work, through every function that it calls: until when somebody
+waits for it, how much it matters, how many retries deep it is, and who pays for retries. They are
+kept together in one context variable, so that a guard reads them with one look, and each can only
+get stricter on the way down: a deadline shortens and never lengthens, criticality falls and never
+rises.
 
 Tasks and `asyncio.to_thread` inherit them by themselves. A bare thread or an executor does not:
 `carry` wraps the function that is handed to it.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar, Token, copy_context
 from types import TracebackType
-from typing import Final, Literal, NamedTuple, ParamSpec, Self, TypeVar, final
+from typing import Final, Literal, NamedTuple, ParamSpec, Protocol, Self, TypeVar, final
 
 from tidegate.errors import SettingsError, nearest
 from tidegate.runtime import clock
@@ -24,11 +26,13 @@ __all__ = [
     "NOTHING",
     "Ambient",
     "Criticality",
+    "Payer",
     "ambient",
     "carry",
     "criticality",
     "deadline",
     "entered",
+    "put_back",
     "remaining",
 ]
 
@@ -41,16 +45,26 @@ _DEFAULT: Final = CRITICALITIES.index("default")
 _TIMEOUT_MAX: Final = 86_400.0  # a day, as everywhere else
 
 
+class Payer(Protocol):
+    """Whoever pays for the retries of the layers below."""
+
+    def pay(self) -> bool:
+        """Take a token for a retry further in; False if there is none."""
+        ...
+
+
 class Ambient(NamedTuple):
     """What is inherited. `deadline` is an instant of the current clock, None for no end.
 
     `said` is the place in `CRITICALITIES` if anybody has said one; `depth` counts the retries above
-    this call.
+    this call; `payer` is the outermost guard that has a retry budget, and pays for every retry
+    further in.
     """
 
     deadline: Instant | None = None
     said: int | None = None
     depth: int = 0
+    payer: "Payer | None" = None
 
     @property
     def rank(self) -> int:
@@ -76,6 +90,14 @@ def remaining() -> float | None:
     return None if until is None else max(0, until - clock.current().now()) / SECOND
 
 
+def put_back(before: Token[Ambient]) -> None:
+    """Undo a `set` of AMBIENT. A coroutine that is closed from outside ends in another context,
+    which has nothing to put back.
+    """
+    with suppress(ValueError):
+        AMBIENT.reset(before)
+
+
 @final
 class entered:  # noqa: N801 - used like a function, as contextlib's managers are
     """A block in which `values` are what is inherited."""
@@ -97,7 +119,7 @@ class entered:  # noqa: N801 - used like a function, as contextlib's managers ar
         trace: TracebackType | None,
     ) -> None:
         assert self._token is not None
-        AMBIENT.reset(self._token)
+        put_back(self._token)
         self._token = None
 
     def remaining(self) -> float | None:

@@ -168,6 +168,17 @@ class Dependency:
     def look_before_a_retry(self, now: Instant) -> None:
         """Under the lock: the retries of all processes count together, so look just now."""
 
+    def pay(self) -> bool:
+        """Take a token for a retry further in; False if there is none.
+
+        Whoever asks holds no lock: two layers may be nested either way round.
+        """
+        with self.lock:
+            now = self.now()
+            self.look_before_a_retry(now)
+            budget = self.pipeline.budget
+            return budget is None or budget.try_retry(now)
+
     # What went wrong, in words.
 
     def refuse(self, now: Instant, answer: Rejection, view: View) -> tuple[Reason, Duration | None]:

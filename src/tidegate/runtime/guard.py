@@ -14,6 +14,7 @@ from tidegate.core.outcome import SUCCESS, Outcome
 from tidegate.core.pipeline import Pipeline
 from tidegate.errors import SettingsError
 from tidegate.runtime.classify import classify
+from tidegate.runtime.context import NOTHING, Ambient
 from tidegate.runtime.dependency import Dependency, GuardSnapshot, Listener
 from tidegate.runtime.keywords import KEYWORDS, override
 from tidegate.settings.rules import one_of
@@ -70,10 +71,12 @@ class Guard:
         "_overrides",
         "dependency",
         "fallback",
+        "first",
         "flat",
         "judge",
         "line",
         "mode",
+        "payer",
         "pipeline",
         "whole",
     )
@@ -101,6 +104,8 @@ class Guard:
         self.pipeline: Pipeline
         self.whole: Duration  # how long an attempt may take
         self.flat: bool  # whether a first attempt needs no execution
+        self.payer: Dependency | None  # ours, if it has a budget to pay from
+        self.first: Ambient  # what a first attempt hands down that has inherited nothing
         self.renew()
         dependency.views.add(self)
 
@@ -195,6 +200,8 @@ class Guard:
         self.pipeline = pipeline
         self.whole = _NEVER if pipeline.timeout is None else pipeline.timeout
         self.flat = self.mode == "enforce" and self.judge is None and pipeline.deadline is None
+        self.payer = None if pipeline.budget is None else self.dependency
+        self.first = NOTHING._replace(payer=self.payer)
 
     # Being seen.
 

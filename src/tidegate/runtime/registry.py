@@ -24,6 +24,7 @@ __all__ = ["guard", "load", "snapshots"]
 
 _lock = threading.Lock()
 _dependencies: Final[dict[str, Dependency]] = {}
+_plain: Final[dict[str, Guard]] = {}  # the view of each that has no terms of its own
 _said: Final[dict[str, Call]] = {}  # by code; a file does not overrule it
 _from_file: Final[dict[str, Call]] = {}
 
@@ -61,8 +62,11 @@ def guard(
         given = default_protection(settings)
     elif keywords:
         given = call_settings(keywords)
+    dependency = _dependency(name, given)
+    if mode == "enforce" and not (fallback or expected or classify or judge):
+        return _plain.setdefault(name, Guard(dependency))
     return Guard(
-        _dependency(name, given),
+        dependency,
         mode=mode,
         fallback=fallback,
         expected=expected,
@@ -136,6 +140,7 @@ def _forget() -> None:
     """For tests: as if no guard had been made and no file loaded."""
     with _lock:
         _dependencies.clear()
+        _plain.clear()
         _said.clear()
         _from_file.clear()
 

@@ -221,3 +221,11 @@ def test_a_deadline_further_out_may_say_that_the_attempt_was_too_slow() -> None:
     assert call.outcome is TIMEOUT
     assert call.pipeline.breaker is not None
     assert call.pipeline.breaker.snapshot(SECOND).failed == 1
+
+
+def test_without_a_token_of_the_outermost_layer_there_is_no_retry() -> None:
+    call = Execution(Pipeline(Call(attempts=3), Random(1)))
+    call.start(0)
+    assert call.settle(1, FAILURE, paid=True) is ATTEMPT
+    assert call.settle(2, FAILURE, paid=False) is COMPLETE
+    assert call.stopped_by is Reason.BUDGET
