@@ -21,6 +21,10 @@ It opens on a failure only, never on a success that happens to complete the volu
 the mere passing of time. What time itself brings (the end of `open_for`, of a lease, of the ramp)
 happens at its own instant, whenever it is noticed: a shell that arms `next_wakeup` and one that
 never does see the same states and transitions.
+
+Processes that share one circuit each keep a copy. The copy that is furthest, by its generation, is
+right, and the others `adopt` what it says; copies of one generation count their evidence, and the
+places of their probes, together (`on_others`).
 """
 
 from enum import StrEnum
@@ -50,6 +54,7 @@ __all__ = [
     "TRANSITIONS",
     "CircuitBreaker",
     "CircuitBreakerSnapshot",
+    "CircuitBreakerTotals",
     "State",
 ]
 
@@ -77,7 +82,12 @@ TRANSITIONS: Final = {
     RAMPING: {CLOSED, OPEN, HELD},
     HELD: {HALF_OPEN},  # freed, it must prove itself as after any pause
 }
-"""Every change of state that there is. The diagram in the docs is checked against it."""
+"""Every change of state that a breaker makes by itself, as the diagram in the docs has them; a
+copy that has missed some of them goes at once to where the others are."""
+
+# Two copies that left one state at once, each for another: the more careful one is right. A ramp
+# and its end are of one generation, and each copy comes to the end by itself.
+_CARE: Final = {CLOSED: 0, RAMPING: 0, HALF_OPEN: 1, OPEN: 2}
 
 _NEVER: Final = 1 << 62  # later than any clock: 146 years of nanoseconds
 
@@ -109,6 +119,23 @@ class CircuitBreakerSnapshot(NamedTuple):
     transitions_lost: int
 
 
+class CircuitBreakerTotals(NamedTuple):
+    """What a breaker tells its copies in other processes, all of one generation.
+
+    `due` is when time alone changes the state (0: it will not), `lease` when the first of
+    `probes_out` is lost (0: none is out). `calls` and `failed` are of the window.
+    """
+
+    generation: int
+    state: State
+    due: Instant
+    calls: int
+    failed: int
+    probes_out: int
+    probes_ok: int
+    lease: Instant
+
+
 @final
 class CircuitBreaker:
     """The circuit of all calls to one dependency.
@@ -131,6 +158,11 @@ class CircuitBreaker:
         "_generation",
         "_leases",
         "_lost",
+        "_others_calls",
+        "_others_failed",
+        "_others_lease",
+        "_others_ok",
+        "_others_out",
         "_probes_ok",
         "_random",
         "_reason",
@@ -150,6 +182,10 @@ class CircuitBreaker:
         self._probes_ok = 0
         self.changes: list[Transition] = []
         self._lost = 0
+        # What the copies in other processes have, in this generation.
+        self._others_calls = self._others_failed = 0
+        self._others_out = self._others_ok = 0
+        self._others_lease: Instant = _NEVER
         # The window of outcomes: two counters that only grow, and what they were at its start.
         self._calls = self._calls_start = 0
         self._failed = self._failed_start = 0
@@ -220,6 +256,71 @@ class CircuitBreaker:
         if self._state is HELD:
             self._move(now, HALF_OPEN, "freed by hand")
 
+    # Its copies in other processes.
+
+    def adopt(self, now: Instant, generation: int, state: State, due: Instant) -> None:
+        """A copy is at `generation`, in `state` until `due`: go there, unless this one is further.
+
+        What a person holds here stays held. A `due` that is further away than this breaker would
+        set itself is cut to that, so that no copy can shut the circuit for longer.
+        """
+        self._advance(now)
+        if self._state is HELD or generation < self._generation:
+            return
+        if generation == self._generation:
+            if _CARE[state] <= _CARE[self._state]:
+                return
+            generation += 1  # calls of either state are out: their results count no more
+        before = self._state
+        self._enter(generation, state, "another process has seen it")
+        if state is OPEN:
+            self._due = min(due, now + self._settings.open_for)
+        elif state is RAMPING:
+            self._due = min(due, now + self._settings.ramp)
+        self._forget()
+        if state is not before:
+            self._note(Transition(now, "circuit_breaker", before.value, state.value, self._reason))
+        self._advance(now)
+
+    def on_others(
+        self,
+        now: Instant,
+        *,
+        calls: int,
+        failed: int,
+        probes_out: int,
+        probes_ok: int,
+        lease: Instant,
+    ) -> None:
+        """What the copies of this very generation have together, this one not included.
+
+        `lease` is the earliest of their probes' (0: none is out). Their probes take places of
+        this one, and its last success may be the last of all.
+        """
+        self._advance(now)
+        self._others_calls, self._others_failed = calls, failed
+        if self._state is HALF_OPEN:
+            self._others_out, self._others_ok = probes_out, probes_ok
+            self._others_lease = lease or _NEVER
+            self._count_probes(now)
+
+    def totals(self, now: Instant) -> CircuitBreakerTotals:
+        """What the copies need to know of this one."""
+        self._advance(now)
+        if now >= self._ends:
+            self._slide(now)
+        timed = self._state is OPEN or self._state is RAMPING
+        return CircuitBreakerTotals(
+            generation=self._generation,
+            state=self._state,
+            due=self._due if timed else 0,
+            calls=self._calls - self._calls_start,
+            failed=self._failed - self._failed_start,
+            probes_out=len(self._leases),
+            probes_ok=self._probes_ok,
+            lease=min(self._leases, default=0),
+        )
+
     # Time passing on its own.
 
     def next_wakeup(self) -> Instant | None:
@@ -287,8 +388,8 @@ class CircuitBreaker:
 
     def _judge(self, now: Instant) -> None:
         """After a failure: is it enough?"""
-        calls = self._calls - self._calls_start
-        failed = self._failed - self._failed_start
+        calls = self._calls - self._calls_start + self._others_calls
+        failed = self._failed - self._failed_start + self._others_failed
         # A quotient, since 7 / 100 >= 0.07 holds in floats and 7 >= 0.07 * 100 does not.
         if calls >= self._settings.volume and failed / calls >= self._settings.failures:
             self._open(now, f"{failed} of the last {calls} calls failed")
@@ -317,26 +418,33 @@ class CircuitBreaker:
         Those that have succeeded keep their places. Filling them again would favour the fast: with
         enough draws even a dependency that hangs three times in four shows three good answers.
         """
-        return self._probes_ok + len(self._leases) < self._settings.probes
+        others = self._others_out + self._others_ok
+        return self._probes_ok + len(self._leases) + others < self._settings.probes
 
     def _admit_probe(self, now: Instant) -> int:
         if not self._has_place():
             return _IS_PROBING
         self._leases.append(now + self._settings.lease)
-        self._due = min(self._leases)
+        self._due = min(*self._leases, self._others_lease)
         return self._generation
 
     def _settle_probe(self, now: Instant, lease: Instant, outcome: Outcome) -> None:
         if lease not in self._leases:
             return  # told twice
         self._leases.remove(lease)
-        self._due = min(self._leases, default=_NEVER)
         if outcome is SUCCESS:
             self._probes_ok += 1
-            if self._probes_ok == self._settings.probes:
-                self._close(now)
         elif outcome is not IGNORED:
             self._open(now, f"a probe ended in {outcome.name.lower()}")
+            return
+        self._count_probes(now)
+
+    def _count_probes(self, now: Instant) -> None:
+        """Those that are out set the time, and the last that succeeds closes the circuit."""
+        self._due = min(self._leases, default=_NEVER)
+        self._due = min(self._due, self._others_lease)
+        if self._probes_ok + self._others_ok >= self._settings.probes:
+            self._close(now)
 
     # Private parts: moving.
 
@@ -355,7 +463,7 @@ class CircuitBreaker:
         self._due = at + self._settings.open_for
 
     def _close(self, now: Instant) -> None:
-        reason = f"{self._probes_ok} probes succeeded"
+        reason = f"{self._settings.probes} probes succeeded"
         self._forget()
         if self._settings.ramp and self._settings.ramp_from < 1:
             self._move(now, RAMPING, reason)
@@ -365,15 +473,24 @@ class CircuitBreaker:
 
     def _move(self, at: Instant, after: State, reason: str) -> None:
         assert after in TRANSITIONS[self._state]
-        before, self._state = self._state, after
-        if before is not RAMPING or after is not CLOSED:
-            self._generation += 1  # the end of a ramp opens no new era: the same calls count on
+        before = self._state
+        # The end of a ramp opens no new era: the same calls count on.
+        same = before is RAMPING and after is CLOSED
+        self._enter(self._generation + (not same), after, reason)
+        self._note(Transition(at, "circuit_breaker", before.value, after.value, reason))
+        assert self._check()
+
+    def _enter(self, generation: int, state: State, reason: str) -> None:
+        if generation != self._generation:
+            self._others_calls = self._others_failed = 0
+        self._others_out = self._others_ok = 0
+        self._others_lease = _NEVER
+        self._generation = generation
+        self._state = state
         self._reason = reason
         self._due = _NEVER
         self._leases.clear()
         self._probes_ok = 0
-        self._note(Transition(at, "circuit_breaker", before.value, after.value, reason))
-        assert self._check()
 
     def _note(self, transition: Transition) -> None:
         if len(self.changes) == _TRANSITIONS_MAX:

@@ -431,3 +431,122 @@ class TestTransitions:
     def test_every_state_can_be_left_and_held(self) -> None:
         assert set(TRANSITIONS) == set(State)
         assert all(HELD in after for before, after in TRANSITIONS.items() if before is not HELD)
+
+
+# Copies in other processes.
+
+
+def heard(one: CircuitBreaker, now: int, *others: CircuitBreaker) -> None:
+    """`one` hears of the others what a table would tell it."""
+    rows = [other.totals(now) for other in others]
+    for row in rows:
+        one.adopt(now, row.generation, row.state, row.due)
+    same = [row for row in rows if row.generation == one.totals(now).generation]
+    one.on_others(
+        now,
+        calls=sum(row.calls for row in same),
+        failed=sum(row.failed for row in same),
+        probes_out=sum(row.probes_out for row in same),
+        probes_ok=sum(row.probes_ok for row in same),
+        lease=min((row.lease for row in same if row.lease), default=0),
+    )
+
+
+def open_copy(at: int = 0) -> CircuitBreaker:
+    circuit = CircuitBreaker(settings.Breaker(volume=1), Random(1))
+    circuit.settle(at, at, circuit.admit(at), FAILURE)
+    assert circuit.state(at) is OPEN
+    return circuit
+
+
+def test_a_copy_opens_with_the_one_that_has_opened_and_closes_with_it() -> None:
+    one, other = CircuitBreaker(settings.Breaker(), Random(1)), open_copy()
+    heard(one, SECOND, other)
+    assert (one.state(SECOND), one.retry_after(SECOND)) == (OPEN, 4 * SECOND)
+    assert one.snapshot(SECOND).reason == "another process has seen it"
+    now = 5 * SECOND
+    for _ in range(3):
+        other.settle(now, now, other.admit(now), SUCCESS)
+    heard(one, now, other)
+    assert one.state(now) is RAMPING
+    assert [change.after for change in one.drain_transitions()] == [
+        "open",
+        "half-open",
+        "ramping",
+    ]
+
+
+def test_probes_of_a_copy_take_places() -> None:
+    one, other = open_copy(), open_copy()
+    now = 5 * SECOND
+    assert other.admit(now) >= 0
+    assert other.admit(now) >= 0
+    heard(one, now, other)
+    generation = one.admit(now)
+    assert generation >= 0
+    assert one.admit(now) == ~int(Reason.CIRCUIT_PROBING)
+    one.settle(now, now, generation, SUCCESS)
+    other.settle(now, now, generation, SUCCESS)
+    other.settle(now, now, generation, SUCCESS)
+    heard(one, now, other)
+    assert one.state(now) is RAMPING  # the third success is one of the other copy's
+
+
+def test_a_probe_that_hangs_in_a_copy_opens_the_circuit_here_too() -> None:
+    one, other = open_copy(), open_copy()
+    now = 5 * SECOND
+    assert other.admit(now) >= 0
+    heard(one, now, other)
+    assert one.next_wakeup() == now + 30 * SECOND
+    assert one.state(now + 30 * SECOND) is OPEN
+
+
+def test_evidence_of_all_copies_opens_the_one_that_sees_a_failure() -> None:
+    one, other = (CircuitBreaker(settings.Breaker(volume=4), Random(1)) for _ in range(2))
+    for _ in range(3):
+        other.settle(0, 0, other.admit(0), FAILURE)
+    heard(one, 0, other)
+    assert one.state(0) is CLOSED  # hearing alone opens nothing
+    one.settle(0, 0, one.admit(0), FAILURE)
+    assert one.state(0) is OPEN
+    assert one.snapshot(0).reason == "4 of the last 4 calls failed"
+
+
+def test_of_two_that_part_the_more_careful_is_right() -> None:
+    one, other = open_copy(), open_copy()
+    now = 5 * SECOND
+    for _ in range(3):
+        one.settle(now, now, one.admit(now), SUCCESS)
+    other.settle(now, now, other.admit(now), FAILURE)
+    late = one.totals(now).generation
+    heard(other, now, one)
+    assert other.state(now) is OPEN
+    heard(one, now, other)
+    assert one.state(now) is OPEN
+    one.settle(now, now, late, FAILURE)  # of the ramp that is no more
+    assert one.state(now) is OPEN
+
+
+def test_a_ramp_that_is_over_here_is_not_taken_up_again() -> None:
+    one, other = open_copy(), open_copy()
+    now = 5 * SECOND
+    for _ in range(3):
+        one.settle(now, now, one.admit(now), SUCCESS)
+    row = one.totals(now)
+    other.adopt(now, row.generation, row.state, row.due)
+    assert other.state(now + 10 * SECOND) is CLOSED
+    other.adopt(now + 10 * SECOND, row.generation, row.state, row.due)
+    assert other.state(now + 10 * SECOND) is CLOSED
+
+
+def test_no_copy_can_shut_it_for_longer_than_it_would_itself() -> None:
+    one = CircuitBreaker(settings.Breaker(), Random(1))
+    one.adopt(0, 7, OPEN, 1 << 61)
+    assert one.retry_after(0) == 5 * SECOND
+
+
+def test_what_is_held_here_stays_held() -> None:
+    one = CircuitBreaker(settings.Breaker(), Random(1))
+    one.hold(0, "by hand")
+    heard(one, 0, open_copy())
+    assert one.state(0) is HELD
