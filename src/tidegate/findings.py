@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 Outcome = Literal["recovers", "slow to drain", "sticks", "oscillates", "unharmed"]
-Verdict = Literal["stable", "vulnerable", "fails", "collapses by itself"]
+Verdict = Literal["not judged", "stable", "vulnerable", "fails", "collapses by itself"]
 ServiceState = Literal["stable", "vulnerable", "overloaded", "no limit"]
 Severity = Literal["error", "warning", "note"]
 

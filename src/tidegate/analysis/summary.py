@@ -3,8 +3,9 @@
 The word follows from the triggers: `collapses by itself` needs none; `fails` if one that the file
 names sticks, oscillates or misses the objective; `vulnerable` if only an assumed one does, or if
 the load is above what some service comes back from; else `stable`. Only the first two make the exit
-code 1, and `vulnerable` when it is asked to. A check that was interrupted before it found anything
-exits as any interrupted command, with 130.
+code 1, and `vulnerable` when it is asked to. What was interrupted before any trigger was tried is
+`not judged`, whatever arithmetic says; without a finding it exits as any interrupted command, with
+130.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -76,6 +77,8 @@ def _worst(triggers: list[TriggerResult]) -> TriggerResult | None:
 def _verdict(check: "Check") -> Verdict:
     if _falls_alone(check):
         return "collapses by itself"
+    if check.interrupted and not check.triggers:
+        return "not judged"
     bad = [t for t in check.triggers if t.stays or not t.objective_met]
     if any(not t.assumed for t in bad):
         return "fails"
@@ -111,11 +114,12 @@ def _unwell(check: "Check") -> list[str]:
 def _sentence(check: "Check", verdict: Verdict, worst: TriggerResult | None) -> str:
     if verdict == "collapses by itself":
         return "goodput falls and stays down at today's load, without any trigger"
+    if verdict == "not judged":
+        left = "left alone it does not fall; stopped before any trigger was tried to its end"
+        return left if check.rest else "nothing was simulated yet: stopped before the first run"
     unwell = _unwell(check)
     if unwell and worst is not None and not worst.objective_met:
         return f"today's load keeps {_listed(unwell)} below the objective, without any trigger"
-    if worst is None and check.interrupted:
-        return "it was stopped before anything was tried"
     if worst is None or (verdict == "stable" and worst.outcome == "unharmed"):
         return "nothing that was tried harms anybody for long"
     what = f"{worst.trigger} ({worst.says})"

@@ -20,6 +20,7 @@ _TONES: Final = {
     "vulnerable": "wary",
     "slow to drain": "wary",
     "warning": "wary",
+    "not judged": "wary",
     "stable": "good",
     "recovers": "good",
     "unharmed": "good",

@@ -154,6 +154,7 @@ _COLOURS: Final = {
     "FAILS": f"{_BOLD};{_BAD}",
     "COLLAPSES BY ITSELF": f"{_BOLD};{_BAD}",
     "VULNERABLE": f"{_BOLD};{_WARY}",
+    "NOT JUDGED": f"{_BOLD};{_WARY}",
     "STABLE": f"{_BOLD};{_GOOD}",
     "INTERRUPTED": f"{_BOLD};{_WARY}",
     "STICKS": _BAD,

@@ -62,6 +62,8 @@ class Headline(NamedTuple):
 
 def modelled(report: CheckReport) -> str:
     """What kind of figures these are. Said once, above all of them."""
+    if not report.triggers:
+        return f"Computed from {clean(report.source)}: no trigger was simulated."
     return (
         f"Modelled from {clean(report.source)}: simulated unless marked, (lowest..highest) of the"
         " runs."

@@ -153,9 +153,22 @@ def test_an_interrupted_check_never_exits_with_0() -> None:
         check.interrupted = True
         report = check.report()
         assert (report.exit_code, report.interrupted) == (code, True)
-    before = checked()
+
+
+@pytest.mark.parametrize("system", [CALM, store()])
+def test_what_was_stopped_before_any_trigger_was_tried_is_not_judged(system: System) -> None:
+    before = checked(system=system)
     before.interrupted = True
-    assert before.report().says == "it was stopped before anything was tried"
+    report = before.report()
+    assert (report.verdict, report.exit_code) == ("not judged", 130)
+    assert report.says == (
+        "left alone it does not fall; stopped before any trigger was tried to its end"
+    )
+    before.rest = []
+    assert before.report().verdict == "not judged"
+    assert before.report().says == "nothing was simulated yet: stopped before the first run"
+    before.rest = [of((100, 100, 0))]
+    assert told(before) == ("collapses by itself", 1)
 
 
 def test_a_verdict_that_holds_in_a_part_of_what_is_open_says_so() -> None:
