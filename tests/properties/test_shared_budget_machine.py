@@ -38,21 +38,23 @@ class SharedBudgetMachine(RuleBasedStateMachine):
         self.given = given
         self.copies = [RetryBudget(given) for _ in range(4)]
         # What earlier owners of the four places have left: requests and retries.
-        self.left = [RetryBudgetTotals(0, 0, 0, 0)] * 4
-        self.board = [RetryBudgetTotals(0, 0, 0, 0)] * 4
+        self.left = [RetryBudgetTotals(0, 0, 0, 0, 0)] * 4
+        self.board = [RetryBudgetTotals(0, 0, 0, 0, 0)] * 4
         self.now = now
         self.requests = self.retried = self.races = 0
 
     def write(self, who: int) -> None:
         own, left = self.copies[who].totals(self.now), self.left[who]
         self.board[who] = own._replace(
-            requests=own.requests + left.requests, retried=own.retried + left.retried
+            requests=own.requests + left.requests,
+            deposited=own.deposited + left.deposited,
+            retried=own.retried + left.retried,
         )
 
     def read(self, who: int) -> None:
         self.copies[who].on_others(
             self.now,
-            requests=sum(row.requests for row in self.board),
+            deposited=sum(row.deposited for row in self.board),
             retried=sum(row.retried for row in self.board),
             recent=sum(row.recent for other, row in enumerate(self.board) if other != who),
             forfeited=max(row.forfeited for row in self.board),

@@ -8,6 +8,11 @@ Saved tokens are capped at `ratio` times the first attempts of the last `window`
 would pay for a storm; and the cap is never below one, so that a rare caller can retry once. Only
 requests that are nobody's retry deposit (depth 0, see `Pipeline.admit`), so that n layers, each
 with its budget, hold 1 + n x `ratio` together and not (1 + `ratio`)^n.
+
+Processes that share one budget each keep a copy and tell each other three sums: what was deposited,
+what was retried, and what the cap has taken away. The tokens follow from these, 1 + deposited -
+retried - forfeited; the first two only grow and the third is a maximum, so copies agree in whatever
+order they hear of each other, also when one already goes by another `ratio`.
 """
 
 from typing import Final, NamedTuple, final
@@ -35,12 +40,13 @@ class RetryBudgetSnapshot(NamedTuple):
 class RetryBudgetTotals(NamedTuple):
     """What a budget tells its copies in other processes.
 
-    `requests` and `retried` are its own, since its start; `recent` are the requests of its window.
-    `forfeited` is what the cap has taken from the tokens of all copies, in millionths of a token,
-    as far as this one has seen.
+    `requests`, what they `deposited` and `retried` are its own, since its start; `recent` are the
+    requests of its window. `forfeited` is what the cap has taken from the tokens of all copies, as
+    far as this one has seen. Deposits and forfeits are in millionths of a token.
     """
 
     requests: int
+    deposited: int
     retried: int
     recent: int
     forfeited: int
@@ -106,17 +112,18 @@ class RetryBudget:
         return True
 
     def on_others(
-        self, now: Instant, *, requests: int, retried: int, recent: int, forfeited: int
+        self, now: Instant, *, deposited: int, retried: int, recent: int, forfeited: int
     ) -> None:
         """What all copies have counted together, this one included.
 
-        `requests` and `retried` are sums since the copies began, `recent` is what the others had
-        in the last window, `forfeited` the most that any of them has seen. Two copies that took
-        the last token in the same instant leave a debt, which the next deposits repay.
+        `deposited` and `retried` are sums since the copies began, `recent` is how many requests
+        the others had in the last window, `forfeited` the most that any of them has seen. Two
+        copies that took the last token in the same instant leave a debt, which the next deposits
+        repay.
         """
         if now >= self._ends:
             self._slide(now)
-        self._saved = self._cap_min + requests * self._deposit - retried * _TOKEN - forfeited
+        self._saved = self._cap_min + deposited - retried * _TOKEN - forfeited
         self._credited = self._requests
         self._others = recent
         self._forfeited = forfeited
@@ -127,7 +134,8 @@ class RetryBudget:
         if now >= self._ends:
             self._slide(now)
         recent = self._requests - self._start
-        return RetryBudgetTotals(self._requests, self._retried, recent, self._forfeited)
+        deposited = self._requests * self._deposit
+        return RetryBudgetTotals(self._requests, deposited, self._retried, recent, self._forfeited)
 
     def tokens(self, now: Instant) -> float:
         """How many retries could be made at once now; a fraction is saved towards the next.

@@ -123,7 +123,7 @@ def exchanged(now: int, *copies: RetryBudget) -> None:
         own = copy.totals(now).recent
         copy.on_others(
             now,
-            requests=sum(totals.requests for totals in told),
+            deposited=sum(totals.deposited for totals in told),
             retried=sum(totals.retried for totals in told),
             recent=sum(totals.recent for totals in told) - own,
             forfeited=max(totals.forfeited for totals in told),
@@ -173,3 +173,13 @@ def test_a_copy_that_comes_late_is_given_no_token_of_its_own() -> None:
     late = budget()
     exchanged(0, late, one)
     assert granted(late, 0) == 0
+
+
+def test_copies_with_different_ratios_spend_the_same_tokens() -> None:
+    """As while a new setting is rolled out."""
+    old, new = budget(0.2, requests=50), budget(0.1, requests=100)
+    exchanged(0, old, new)
+    assert old.tokens(0) == 20
+    assert new.tokens(0) == 15  # its own cap: 10 % of 150 requests
+    exchanged(0, old, new)
+    assert old.tokens(0) == new.tokens(0) == 15
