@@ -179,7 +179,7 @@ def test_copies_with_different_ratios_spend_the_same_tokens() -> None:
     """As while a new setting is rolled out."""
     old, new = budget(0.2, requests=50), budget(0.1, requests=100)
     exchanged(0, old, new)
-    assert old.tokens(0) == 20
+    assert old.tokens(0) == 21  # the first, and ten by each
     assert new.tokens(0) == 15  # its own cap: 10 % of 150 requests
     exchanged(0, old, new)
     assert old.tokens(0) == new.tokens(0) == 15
