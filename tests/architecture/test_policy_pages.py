@@ -9,6 +9,7 @@ import pytest
 
 from tidegate.core import queue_order
 from tidegate.core.circuit_breaker import TRANSITIONS
+from tidegate.settings import admission
 from tidegate.settings import policies as settings
 from tidegate.units import format_duration, format_share
 
@@ -25,6 +26,9 @@ RECORDS = {
     "concurrency_limiter": settings.Limit,
     "limit/aimd": settings.Adaptive,
     "codel": settings.CoDel,
+    "admission": admission.Admission,
+    "client_rates": admission.ClientRate,
+    "shares": admission.Shares,
 }
 NO_POLICY = {"__init__", "outcome", "pipeline", "execution", "window", "limit/__init__"}
 
@@ -41,10 +45,24 @@ def defaults(name: str) -> dict[str, list[str]]:
     return {row[0].strip(" `"): [cell.strip() for cell in row[1:]] for row in rows}
 
 
+def differences(record: settings.Settings) -> str:
+    """What a record says that its own kind does not say by itself."""
+    told = []
+    for field in msgspec.inspect.type_info(type(record)).fields:
+        value = getattr(record, field.name)
+        if isinstance(value, settings.Settings):
+            told.append(field.name)
+        elif value != field.default:
+            told.append(f"{field.name} {format_duration(value)}")
+    return ", ".join(told)
+
+
 def shown(field: msgspec.inspect.Field) -> str:
     """A default as a person writes it in a system file."""
     value = field.default
     kind = str(field.type)
+    if isinstance(value, settings.Settings):
+        return differences(value)
     if value is msgspec.NODEFAULT or value is None:
         return "none"
     if "duration" in kind:
