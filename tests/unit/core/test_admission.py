@@ -1,6 +1,5 @@
 """The door of a server, told in instants (milliseconds)."""
 
-
 from tidegate.core.admission import NEVER, Admission
 from tidegate.core.fair_queue import Waiting
 from tidegate.core.outcome import (
