@@ -12,7 +12,7 @@ import msgspec
 
 from tidegate.errors import SettingsError, nearest
 from tidegate.settings.policies import Settings
-from tidegate.settings.shapes import Block, Field, Number, fields
+from tidegate.settings.shapes import Block, Field, Flag, Number, fields
 from tidegate.settings.system import Call, default_protection
 from tidegate.units import SECOND
 
@@ -42,17 +42,23 @@ def call_settings(keywords: Mapping[str, Any]) -> Call:
     Raises SettingsError for an unknown keyword, a value out of its range, or a time that is no
     number of seconds.
     """
-    given: dict[str, Any] = {}
+    given = override(keywords)
+    said = {name: value for name, value in given.items() if value is not None}
+    off = dict.fromkeys(given.keys() - said.keys())
+    settings = default_protection(Call(**said, protect="default"))
+    return msgspec.structs.replace(settings, **off) if off else settings
+
+
+def override(keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that differ from the rest, in the units of the records, each checked."""
+    changed = {}
     for name, value in keywords.items():
         field = KEYWORDS.get(name)
         if field is None:
             raise _unknown(name)
-        given[name] = None if value is None else _value(field, value)
-    said = {name: value for name, value in given.items() if value is not None}
-    settings = default_protection(Call(**said, protect="default"))
-    # `attempts: 1` in a file is the same as nothing; here somebody has said it.
-    final = {name: value for name, value in given.items() if value is None or name == "attempts"}
-    return msgspec.structs.replace(settings, **final) if final else settings
+        changed[name] = _value(field, value)
+    Call(**{name: value for name, value in changed.items() if value is not None})  # its rules
+    return changed
 
 
 def _unknown(name: str) -> SettingsError:
@@ -63,6 +69,12 @@ def _unknown(name: str) -> SettingsError:
 
 def _value(field: Field, value: Any) -> Any:
     shape = field.shape
+    if value is None:
+        if field.default is not None:
+            raise SettingsError("it cannot be switched off", path=(field.key,))
+        return None
+    if isinstance(shape, Flag) and not isinstance(value, bool):
+        raise SettingsError(f"expected True or False, found {value!r}", path=(field.key,))
     if shape == Number("duration"):
         return _nanoseconds(field.key, value)
     if field.key == "retry_on":
@@ -91,15 +103,3 @@ def _nanoseconds(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 86_400:
         raise SettingsError(f"expected seconds, from 0 to 86400, found {value!r}", path=(name,))
     return round(value * SECOND)
-
-
-def override(keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that differ for some calls, in the units of the records."""
-    changed = {}
-    for name, value in keywords.items():
-        field = KEYWORDS.get(name)
-        if field is None:
-            raise _unknown(name)
-        changed[name] = None if value is None else _value(field, value)
-    Call(**{name: value for name, value in changed.items() if value is not None})  # its rules
-    return changed
