@@ -16,7 +16,7 @@ from tidegate.settings.shapes import Block, Field, Flag, Number, fields
 from tidegate.settings.system import Call, default_protection
 from tidegate.units import SECOND
 
-__all__ = ["KEYWORDS", "call_settings", "override"]
+__all__ = ["KEYWORDS", "call_settings", "override", "value_of"]
 
 # What a file says about a call and a guard has no use for: where it goes, how often, how far.
 _NOT_OURS: Final = frozenset({"to", "per_request", "optional", "wait", "network", "protect"})
@@ -56,7 +56,7 @@ def override(keywords: Mapping[str, Any]) -> dict[str, Any]:
         field = KEYWORDS.get(name)
         if field is None:
             raise _unknown(name)
-        changed[name] = _value(field, value)
+        changed[name] = value_of(field, value)
     Call(**{name: value for name, value in changed.items() if value is not None})  # its rules
     return changed
 
@@ -67,7 +67,11 @@ def _unknown(name: str) -> SettingsError:
     return SettingsError(f"there is no setting {name!r}{nearest(name, list(KEYWORDS))}")
 
 
-def _value(field: Field, value: Any) -> Any:
+def value_of(field: Field, value: Any) -> Any:
+    """What a keyword's value means for the record that has the field: seconds become nanoseconds.
+
+    A bare number stands for a record that is mostly about one. Raises SettingsError.
+    """
     shape = field.shape
     if value is None:
         if field.default is not None:
