@@ -21,6 +21,7 @@ HEADINGS = ["About", "Usage", "Defaults", "Decisions and reasons", "Patterns", "
 RECORDS = {
     "backoff": settings.Backoff,
     "retry_budget": settings.Budget,
+    "throttle": settings.Throttle,
     "circuit_breaker": settings.Breaker,
     "token_bucket": settings.RateLimit,
     "concurrency_limiter": settings.Limit,

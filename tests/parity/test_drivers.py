@@ -18,7 +18,7 @@ from virtual_asyncio import run
 from tidegate.core.execution import ATTEMPT, WAIT, Execution, Step
 from tidegate.core.outcome import FAILURE, OVERLOADED, SUCCESS, TIMEOUT, Outcome
 from tidegate.core.pipeline import Pipeline
-from tidegate.settings.policies import Backoff, Breaker, Budget, Limit, RateLimit
+from tidegate.settings.policies import Backoff, Breaker, Budget, Limit, RateLimit, Throttle
 from tidegate.settings.system import Call, Client, Service, System
 from tidegate.sim.parts.work import Request
 from tidegate.sim.world import World
@@ -32,9 +32,15 @@ CALLS = st.builds(
     attempts=st.integers(1, 4),
     timeout=st.none() | st.just(50 * MS),
     deadline=st.none() | st.sampled_from([40 * MS, 120 * MS]),
-    backoff=st.none() | st.builds(Backoff, base=st.sampled_from([0, 20 * MS])),
+    backoff=st.none()
+    | st.builds(
+        Backoff,
+        base=st.sampled_from([0, 20 * MS]),
+        jitter=st.sampled_from(["full", "decorrelated"]),
+    ),
     retry_on=st.sampled_from([("timeout",), ("timeout", "failure"), ("overloaded", "failure")]),
     budget=st.none() | st.builds(Budget, ratio=st.sampled_from([0.0, 0.1, 0.5])),
+    throttle=st.none() | st.builds(Throttle, volume=st.integers(1, 5), most=st.just(0.6)),
     breaker=st.none() | st.builds(Breaker, volume=st.integers(1, 5), open_for=st.just(300 * MS)),
     limit=st.none() | st.builds(Limit, max=st.integers(1, 4)),
     rate_limit=st.none() | st.builds(RateLimit, rate=st.sampled_from([5.0, 50.0])),
@@ -73,7 +79,7 @@ class Shell:
         self.seen: Seen = []
 
     def remembered(self) -> list[Any]:
-        parts = ("budget", "breaker", "limiter", "rate")
+        parts = ("budget", "throttle", "breaker", "limiter", "rate")
         policies = [getattr(self.pipeline, part) for part in parts]
         return [policy and policy.snapshot(HOUR) for policy in policies]
 

@@ -8,7 +8,7 @@ failure on. Every step, at every instant, and what the policies remember must be
 from heapq import heappop, heappush
 from itertools import count
 from random import Random
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tidegate.core.execution import ATTEMPT, WAIT, Execution, Step
 from tidegate.core.outcome import SUCCESS, Outcome, Rejection
 from tidegate.core.pipeline import Pipeline
-from tidegate.settings.policies import Backoff, Breaker, Budget, Limit, RateLimit
+from tidegate.settings.policies import Backoff, Breaker, Budget, Jitter, Limit, RateLimit, Throttle
 from tidegate.settings.system import Call
 from tidegate.units import MILLISECOND, SECOND
 
@@ -27,9 +27,10 @@ CALLS = st.builds(
     Call,
     attempts=st.integers(1, 4),
     timeout=st.none() | st.just(50 * MILLISECOND),
-    backoff=st.none() | st.builds(Backoff, jitter=st.sampled_from(["full", "equal", "none"])),
+    backoff=st.none() | st.builds(Backoff, jitter=st.sampled_from(get_args(Jitter))),
     retry_on=st.sampled_from([("timeout",), ("timeout", "failure"), ("overloaded", "failure")]),
     budget=st.none() | st.builds(Budget, ratio=st.sampled_from([0.0, 0.1, 0.5])),
+    throttle=st.none() | st.builds(Throttle, volume=st.integers(1, 5), most=st.just(0.6)),
     breaker=st.none() | st.builds(Breaker, volume=st.integers(1, 5), probes=st.integers(1, 2)),
     limit=st.none() | st.builds(Limit, max=st.integers(1, 4)),
     rate_limit=st.none() | st.builds(RateLimit, rate=st.sampled_from([5.0, 50.0])),
@@ -106,7 +107,7 @@ class Driver:
 
     def memory(self, now: int) -> list[Any]:
         """What the policies remember."""
-        parts = ("budget", "breaker", "limiter", "rate")
+        parts = ("budget", "throttle", "breaker", "limiter", "rate")
         policies = [getattr(self.pipeline, part) for part in parts]
         return [policy and policy.snapshot(now) for policy in policies]
 

@@ -18,6 +18,7 @@ from tidegate.settings.policies import (
     Limit,
     Queue,
     RateLimit,
+    Throttle,
 )
 from tidegate.settings.system import (
     Action,
@@ -149,6 +150,7 @@ class Maker:
             breaker=self.maybe("breaker", self.breaker()),
             limit=self.maybe("limit", self.limit()),
             rate_limit=self.maybe("rate", self.rate_limit()),
+            throttle=self.maybe("throttle", self.throttle()),
             network=self.maybe("network", self.time(20)),
             idempotent=not self.maybe("idempotent", True, otherwise=False),
         )
@@ -166,11 +168,15 @@ class Maker:
         adaptive = Limit(adaptive=Adaptive(start=4, max=20, latency=30 * MS))
         return self.pick(Limit(max=1), Limit(max=5), Limit(max=30), adaptive)
 
+    def throttle(self) -> Throttle:
+        return Throttle(window=SECOND, volume=self.pick(1, 20), most=self.pick(0.5, 1.0))
+
     def backoff(self) -> Backoff:
+        base = self.pick(0, 20, 300) * MS
+        if jitter := self.maybe("decorrelated", "decorrelated"):
+            return Backoff(base=base, jitter=jitter)
         return Backoff(
-            base=self.pick(0, 20, 300) * MS,
-            factor=self.pick(1.0, 2.0),
-            jitter=self.pick("full", "equal", "none"),
+            base=base, factor=self.pick(1.0, 2.0), jitter=self.pick("full", "equal", "none")
         )
 
     def breaker(self) -> Breaker:

@@ -1,10 +1,11 @@
 """May this attempt start, and what do its results teach the policies of one dependency?
 
-The order is fixed, because every other order has hurt somebody: rate, then breaker, then limit. A
-retry asks the budget before all of them, when it is decided and not when its wait is over, so that
-a caller who cannot retry learns it at once. `admit` and `settle` are the flat path of a call that
-succeeds at its first attempt; from its first failure on, an `Execution` takes over with the same
-pipeline.
+The order is fixed, because every other order has hurt somebody: throttle, then rate, then breaker,
+then limit. What is kept at home takes no token of the rate, and an open breaker, which sends
+nothing, tells the throttle nothing. A retry asks the budget before all of them, when it is decided
+and not when its wait is over, so that a caller who cannot retry learns it at once. `admit` and
+`settle` are the flat path of a call that succeeds at its first attempt; from its first failure on,
+an `Execution` takes over with the same pipeline.
 """
 
 from random import Random
@@ -26,6 +27,7 @@ from tidegate.core.outcome import (
     Transition,
 )
 from tidegate.core.retry_budget import RetryBudget
+from tidegate.core.throttle import Throttle
 from tidegate.core.token_bucket import TokenBucket
 from tidegate.settings.policies import Backoff as BackoffSettings
 from tidegate.settings.policies import RateLimit
@@ -37,6 +39,7 @@ __all__ = ["Pipeline"]
 _HELD: Final = REJECTIONS[Reason.HELD]
 _RATE: Final = REJECTIONS[Reason.RATE]
 _LIMIT: Final = REJECTIONS[Reason.LIMIT]
+_THROTTLED: Final = REJECTIONS[Reason.THROTTLED]
 
 # How long a wait that the far side asks for may be where no backoff says so: its default `max`.
 _PATIENCE: Final = BackoffSettings().max
@@ -73,6 +76,7 @@ class Pipeline:
         "rate",
         "retryable",
         "settings",
+        "throttle",
         "timeout",
     )
 
@@ -87,11 +91,13 @@ class Pipeline:
         self.backoff = Backoff(settings.backoff, rng) if settings.backoff else None
         self.patience: Final = settings.backoff.max if settings.backoff else _PATIENCE
         self.budget = RetryBudget(settings.budget) if settings.budget else None
+        self.throttle = Throttle(settings.throttle, rng) if settings.throttle else None
         self.breaker = CircuitBreaker(settings.breaker, rng) if settings.breaker else None
         self.limiter = ConcurrencyLimiter(settings.limit) if settings.limit else None
         self.rate = TokenBucket(settings.rate_limit) if settings.rate_limit else None
         # Nothing to ask and nothing to tell: a shell may skip admit and settle altogether.
-        self.plain = not (self.budget or self.breaker or self.limiter or self.rate)
+        policies = self.budget, self.throttle, self.breaker, self.limiter, self.rate
+        self.plain = not any(policies)
 
     def admit(self, now: Instant, depth: int) -> Permit | Rejection:
         """Leave for the first attempt of a call whose own request is `depth` retries deep.
@@ -110,6 +116,8 @@ class Pipeline:
         """Leave for one attempt, first or later, from all but the budget."""
         if self.held:
             return _HELD
+        if self.throttle is not None and not self.throttle.try_acquire(now):
+            return _THROTTLED
         if self.rate is not None and not self.rate.try_acquire(now):
             return _RATE
         generation = 0
@@ -128,6 +136,8 @@ class Pipeline:
         if permit.settled:
             return
         permit.settled = True
+        if self.throttle is not None:
+            self.throttle.settle(now, outcome)
         if self.limiter is not None:
             self.limiter.release(now, now - permit.start, outcome)
         if self.breaker is not None:
@@ -143,6 +153,8 @@ class Pipeline:
         old = self.settings
         if settings.budget == old.budget:
             other.budget = self.budget
+        if settings.throttle == old.throttle:
+            other.throttle = self.throttle
         if settings.breaker == old.breaker:
             other.breaker = self.breaker
         if settings.limit == old.limit:

@@ -134,6 +134,9 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
             "[timeout, overloaded]",
         ),
         "budget": M("retries allowed, as a share of first attempts", "10%", "no bound"),
+        "throttle": M(
+            "calls wanted per call accepted, beyond which a share of them stays at home", "2x"
+        ),
         "breaker": M("share of failures at which calls stop", "50%"),
         "limit": M("most calls in flight at a time, from one caller replica", "50"),
         "rate_limit": M("most calls per second, from one caller replica", "100/s"),
@@ -188,6 +191,12 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
             " from base to three times the wait before",
             "full",
         ),
+    },
+    policies.Throttle: {
+        "ratio": M("calls wanted per call accepted; a bare factor means this", "2x"),
+        "window": M("how long calls count", "10s"),
+        "volume": M("fewest calls in the window before any is kept back", "20"),
+        "most": M("largest share that is kept back", "90%"),
     },
     policies.Breaker: {
         "failures": M("share of failures at which it opens; a bare share means this", "50%"),

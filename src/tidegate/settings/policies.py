@@ -26,6 +26,7 @@ __all__ = [
     "RateLimit",
     "RetryReason",
     "Settings",
+    "Throttle",
 ]
 
 RetryReason = Literal["timeout", "failure", "overloaded"]
@@ -128,6 +129,28 @@ class Breaker(Settings, frozen=True, kw_only=True):
         whole("lease", self.lease, MILLISECOND, HOUR, "a duration from 1ms to 1h")
         whole("ramp", self.ramp, 0, HOUR, "a duration from 0s to 1h")
         finite("ramp_from", self.ramp_from, 0, 1, "a share from 0% to 100%")
+
+
+class Throttle(Settings, frozen=True, kw_only=True):
+    """When to keep calls back because too few are accepted: `throttle: 2x`.
+
+    Client-side throttling after the SRE book: while the calls wanted in the last `window` are at
+    least `volume` and more than `ratio` times those accepted, a share of them stays at home, up to
+    `most`. What is kept back counts as wanted.
+    """
+
+    shorthand: ClassVar[str | None] = "ratio"
+
+    ratio: float = 2.0  # SRE book ch. 21, K
+    window: Duration = 10 * SECOND  # go-zero; the book has 2 min, Envoy 30 s
+    volume: Count = 20  # as the breaker's; Kratos has 100, go-zero lets 5 more fail
+    most: Share = 0.9  # failsafe-go; Envoy 80 %
+
+    def __post_init__(self) -> None:
+        finite("ratio", self.ratio, 1, 100, "a factor from 1 to 100")
+        whole("window", self.window, SECOND, HOUR, "a duration from 1s to 1h")
+        whole("volume", self.volume, 1, _COUNT_MAX, "a whole number from 1 to 1000000")
+        finite("most", self.most, 0.01, 1, "a share from 1% to 100%")
 
 
 class RateLimit(Settings, frozen=True, kw_only=True):

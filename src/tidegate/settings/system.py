@@ -21,6 +21,7 @@ from tidegate.settings.policies import (
     RetryReason,
     Settings,
 )
+    Throttle,
 from tidegate.settings.rules import finite, one_of, refuse, whole
 from tidegate.units import (
     DAY,
@@ -118,6 +119,7 @@ class Call(Settings, frozen=True, kw_only=True):
     retry_on: tuple[RetryReason, ...] = ALL_REASONS
     budget: Budget | None = None
     breaker: Breaker | None = None
+    throttle: Throttle | None = None
     limit: Limit | None = None
     rate_limit: RateLimit | None = None
     network: Time | None = None

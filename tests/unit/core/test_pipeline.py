@@ -1,13 +1,22 @@
-"""The order of the policies, told in instants: rate, breaker, limit, and the budget for a retry."""
+"""The order of the policies, told in instants: throttle, rate, breaker, limit, and the budget."""
 
 from random import Random
 
 import pytest
 
 from tidegate.core.circuit_breaker import OPEN
-from tidegate.core.outcome import FAILURE, IGNORED, SUCCESS, TIMEOUT, Permit, Reason, Rejection
+from tidegate.core.outcome import (
+    FAILURE,
+    IGNORED,
+    OVERLOADED,
+    SUCCESS,
+    TIMEOUT,
+    Permit,
+    Reason,
+    Rejection,
+)
 from tidegate.core.pipeline import Pipeline
-from tidegate.settings.policies import Breaker, Budget, Limit, RateLimit
+from tidegate.settings.policies import Breaker, Budget, Limit, RateLimit, Throttle
 from tidegate.settings.system import Call
 from tidegate.units import MILLISECOND, SECOND
 
@@ -23,9 +32,28 @@ def refused(answer: Permit | Rejection) -> Reason | None:
 def test_with_nothing_to_ask_a_shell_may_skip_it() -> None:
     assert pipeline(attempts=3, retry_on=("timeout",)).plain
     assert not pipeline(budget=Budget()).plain
+    assert not pipeline(throttle=Throttle()).plain
     assert not pipeline(breaker=Breaker()).plain
     assert not pipeline(limit=Limit(max=1)).plain
     assert not pipeline(rate_limit=RateLimit(rate=1)).plain
+
+
+def test_what_is_kept_at_home_takes_nothing_from_the_others() -> None:
+    line = pipeline(
+        throttle=Throttle(volume=1, most=1),
+        rate_limit=RateLimit(rate=1, burst=1),
+        limit=Limit(max=1),
+        budget=Budget(ratio=1.0),
+    )
+    assert line.throttle is not None
+    assert line.budget is not None
+    for _ in range(10_000):
+        line.throttle.settle(0, OVERLOADED)
+    assert {refused(line.admit(0, 0)) for _ in range(20)} == {Reason.THROTTLED}
+    assert line.budget.snapshot(0).requests == 0
+    later = 20 * SECOND
+    assert [refused(line.admit(later, 0)) for _ in range(2)] == [None, Reason.RATE]
+    assert line.throttle.snapshot(later).requests == 0, "a call that others refuse says nothing"
 
 
 def test_the_rate_is_asked_before_the_limit() -> None:
@@ -143,9 +171,21 @@ def test_a_refused_request_pays_nothing_into_the_budget() -> None:
 
 def test_adjusted_goes_on_with_the_policies_whose_settings_are_the_same():
     rng = Random(1)
-    before = Pipeline(Call(attempts=2, budget=Budget(), breaker=Breaker(), limit=Limit(max=3)), rng)
+    before = Pipeline(
+        Call(
+            attempts=2,
+            budget=Budget(),
+            throttle=Throttle(),
+            breaker=Breaker(),
+            limit=Limit(max=3),
+        ),
+        rng,
+    )
     before.hold()
-    after = before.adjusted(Call(attempts=5, budget=Budget(), breaker=Breaker(volume=7)), rng)
+    after = before.adjusted(
+        Call(attempts=5, budget=Budget(), throttle=Throttle(), breaker=Breaker(volume=7)), rng
+    )
+    assert after.throttle is before.throttle
     assert after.attempts == 5
     assert after.budget is before.budget
     assert after.breaker is not before.breaker

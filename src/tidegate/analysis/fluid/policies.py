@@ -1,7 +1,7 @@
 """What do a caller's policies do to a fluid?
 
-The fluid twins of the budget, the breaker and the limits in `core`: the same settings and the same
-laws, applied to masses per step instead of single attempts. They are approximations: a breaker's
+The fluid twins of the budget, the throttle, the breaker and the limits in `core`: the same settings
+and the same laws, applied to masses per step instead of single attempts. They are approximations: a
 window forgets smoothly instead of at its edge, and the policies of a caller's replicas are taken
 together, as if every replica saw the same.
 """
@@ -14,7 +14,7 @@ from tidegate.settings import policies as settings
 from tidegate.settings.policies import Backoff, RateLimit
 from tidegate.units import SECOND
 
-__all__ = ["Bucket", "Budget", "Circuit", "Gate", "waits"]
+__all__ = ["Bucket", "Budget", "Circuit", "Gate", "Throttle", "waits"]
 
 State = Literal["closed", "open", "half-open", "ramping"]
 
@@ -84,6 +84,45 @@ class Budget:
         allowed = min(mass, self._tokens)
         self._tokens -= allowed
         return allowed
+
+
+@final
+class Throttle:
+    """A client-side throttle, of `hosts` callers together."""
+
+    __slots__ = ("_accepts", "_forget", "_requests", "_set", "_volume")
+
+    def __init__(self, throttle: settings.Throttle, hosts: int, dt: float) -> None:
+        self._set: Final = throttle
+        self._volume: Final = throttle.volume * hosts
+        # Forgetting by e over half a window holds, like the window, half a window's mean age.
+        self._forget: Final = math.exp(-2 * dt * SECOND / throttle.window)
+        self._requests = self._accepts = 0.0
+
+    @property
+    def share(self) -> float:
+        """How much of what is wanted is kept back."""
+        excess = self._requests - self._set.ratio * self._accepts
+        if excess <= 0 or 2 * self._requests < self._volume:
+            return 0.0
+        return min(self._set.most, excess / (self._requests + 1))
+
+    def step(self) -> None:
+        """Time goes on by one step."""
+        self._requests *= self._forget
+        self._accepts *= self._forget
+
+    def take(self, mass: float) -> float:
+        """How much of it may be sent; what is kept back is wanted all the same."""
+        kept = mass * self.share
+        self._requests += kept
+        return mass - kept
+
+    def release(self, mass: float, *, accepted: bool) -> None:
+        """So much has ended."""
+        self._requests += mass
+        if accepted:
+            self._accepts += mass
 
 
 @final

@@ -19,7 +19,7 @@ from tidegate.analysis.fluid.flow import (
     Slot,
     Target,
 )
-from tidegate.analysis.fluid.policies import Bucket, Budget, Circuit, Gate, waits
+from tidegate.analysis.fluid.policies import Bucket, Budget, Circuit, Gate, Throttle, waits
 from tidegate.core.outcome import FAILURE, OVERLOADED, SUCCESS, TIMEOUT, Outcome
 from tidegate.settings.system import Call
 from tidegate.units import SECOND
@@ -48,6 +48,7 @@ class Site:
         "_mass",
         "_reasons",
         "_sent",
+        "_throttle",
         "_timeout",
         "_timers",
         "_trouble",
@@ -84,6 +85,7 @@ class Site:
         self.orbit = 0.0  # retries that wait
         self.bucket = Bucket(call.rate_limit, dt) if call.rate_limit else None
         self._budget: Final = Budget(call.budget, hosts, dt) if call.budget else None
+        self._throttle: Final = Throttle(call.throttle, hosts, dt) if call.throttle else None
         self._circuit: Final = Circuit(call.breaker, hosts, dt) if call.breaker else None
         self._gate: Final = Gate(call.limit, hosts) if call.limit else None
         if self._gate is not None:
@@ -115,6 +117,7 @@ class Site:
             not self.way
             and self.bucket is None
             and self._gate is None
+            and (self._throttle is None or self._throttle.share == 0)
             and (self._circuit is None or self._circuit.state == "closed")
             and self.target.is_clear()
         )
@@ -133,6 +136,8 @@ class Site:
         self.target.absorb(mass)
         if self._budget is not None:
             self._budget.deposit(fresh)
+        if self._throttle is not None:
+            self._throttle.release(mass, accepted=True)
         if self._circuit is not None:
             self._circuit.succeed(mass)
 
@@ -165,6 +170,8 @@ class Site:
         """The timers of this step, the retries that are due, and what has come over the network."""
         if self._budget is not None:
             self._budget.step()
+        if self._throttle is not None:
+            self._throttle.step()
         if self._circuit is not None:
             self._circuit.step(now)
         if self.bucket is not None:
@@ -201,6 +208,8 @@ class Site:
         ok = outcome is SUCCESS
         if not ok:
             self._trouble += mass
+        if self._throttle is not None:
+            self._throttle.release(mass, accepted=ok or outcome is FAILURE)
         if self._gate is not None:
             trouble = outcome is TIMEOUT or outcome is OVERLOADED
             self._gate.release(now, packet.sent, mass, trouble=trouble)
@@ -255,7 +264,9 @@ class Site:
                 pool.arrive(now, packet)
 
     def _admit(self, now: int, mass: float) -> float:
-        """In the order of `core.pipeline`: rate, breaker, limit."""
+        """In the order of `core.pipeline`: throttle, rate, breaker, limit."""
+        if self._throttle is not None:
+            mass = self._throttle.take(mass)
         if self.bucket is not None:
             mass = self.bucket.take(mass)
         if self._circuit is not None:

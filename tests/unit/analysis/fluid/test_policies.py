@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegate.analysis.fluid.policies import Bucket, Budget, Circuit, Gate, waits
+from tidegate.analysis.fluid.policies import Bucket, Budget, Circuit, Gate, Throttle, waits
 from tidegate.settings import policies as settings
 from tidegate.units import MILLISECOND, SECOND
 
@@ -54,6 +54,26 @@ def test_a_rare_caller_keeps_a_token_for_each_host() -> None:
         budget.deposit(1)
     assert budget.withdraw(9) == pytest.approx(3)
     assert Budget(settings.Budget(ratio=0), hosts=2, dt=STEP).withdraw(1) == 0
+
+
+def test_a_throttle_sends_twice_what_is_accepted() -> None:
+    throttle = Throttle(settings.Throttle(), hosts=2, dt=STEP)
+    assert throttle.take(10) == 10
+    for _ in range(3000):
+        throttle.step()
+        sent = throttle.take(100)  # 1,000 a second, of which 200 are accepted
+        throttle.release(20, accepted=True)
+        throttle.release(sent - 20, accepted=False)
+    assert sent == pytest.approx(40, rel=0.01)
+    assert throttle.share == pytest.approx(0.6, rel=0.01)
+
+
+def test_a_throttle_lets_some_through_at_the_worst_and_waits_for_its_volume() -> None:
+    throttle = Throttle(settings.Throttle(), hosts=2, dt=STEP)
+    throttle.release(19, accepted=False)
+    assert throttle.share == 0
+    throttle.release(1, accepted=False)
+    assert throttle.share == 0.9
 
 
 def test_a_bucket_passes_its_rate_and_its_burst_once() -> None:

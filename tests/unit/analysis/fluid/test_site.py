@@ -5,7 +5,7 @@ import pytest
 from tidegate.analysis.fluid.flow import NEVER, Caller, Packet, Parts, Receiver, Target
 from tidegate.analysis.fluid.site import Site
 from tidegate.core.outcome import FAILURE, OVERLOADED, SUCCESS, Outcome
-from tidegate.settings.policies import Backoff, Breaker, Budget, Limit, RateLimit
+from tidegate.settings.policies import Backoff, Breaker, Budget, Limit, RateLimit, Throttle
 from tidegate.settings.system import Call, Time
 from tidegate.units import MILLISECOND, SECOND
 
@@ -187,6 +187,31 @@ def test_an_open_breaker_ends_the_call_unsent() -> None:
     desk.run(5)
     assert desk.got == [(0, 10, 1)]  # ten failures open it, and the retry is not let out
     assert desk.ended == [(1, 10, False)]
+
+
+def test_a_throttle_keeps_back_what_would_be_refused() -> None:
+    desk = Desk(attempts=4, throttle=Throttle(volume=1, most=0.5))
+    desk.door.callee.says = OVERLOADED
+    desk.run(3)
+    # Ten are refused. Of their retries half is kept back, which ends those calls; and so on.
+    assert desk.got == [(0, 10, 1), (1, 5, 2), (2, 2.5, 3)]
+    assert desk.ended == [(1, 5, False), (2, 2.5, False)]
+    desk.door.clear = True
+    desk.site.look()
+    assert not desk.site.clear
+
+
+def test_an_error_is_an_accept_and_so_is_what_passes_by() -> None:
+    desk = Desk(attempts=2, throttle=Throttle(volume=1))
+    desk.door.callee.says = FAILURE
+    desk.run(3)
+    assert desk.got == [(0, 10, 1), (1, 10, 2)]
+    desk.door.clear = True
+    desk.site.look()
+    assert desk.site.clear
+    desk.site.absorb(5, 5)
+    desk.site.look()
+    assert desk.site.clear
 
 
 def test_whether_the_way_is_clear() -> None:
