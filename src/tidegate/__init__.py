@@ -20,7 +20,7 @@ from tidegate.errors import (
 )
 from tidegate.runtime.context import carry, criticality, deadline, remaining
 from tidegate.runtime.guard import Guard, Verdict
-from tidegate.runtime.registry import guard, load, snapshots
+from tidegate.runtime.registry import guard, listen, load, snapshots
 
 __all__ = [
     "AttemptTimeout",
@@ -45,6 +45,7 @@ __all__ = [
     "criticality",
     "deadline",
     "guard",
+    "listen",
     "load",
     "remaining",
     "snapshots",

@@ -22,7 +22,7 @@ from tidegate.runtime.observed import Observed
 from tidegate.runtime.timers import Cut, Line, line_of
 from tidegate.units import SECOND, Duration
 
-__all__ = ["guarded"]
+__all__ = ["answered", "armed", "ended", "guarded"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -76,7 +76,7 @@ def guarded(  # noqa: C901 - flat, for the reason in its docstring
             result = await function(*args, **kwargs)
         except BaseException as error:  # noqa: BLE001 - whatever it is, the permit goes back
             going = Call.after(guard, inherited, permit)
-            step = _ended(going, permit, error)
+            step = ended(going, permit, error)
         else:
             if permit.holder is task:  # not given up while it was ending
                 now = dependency.now()
@@ -89,7 +89,7 @@ def guarded(  # noqa: C901 - flat, for the reason in its docstring
                     dependency.catch_up()
                 return result
             going = Call.after(guard, inherited, permit)
-            step = _answered(going, permit, result)
+            step = answered(going, permit, result)
         finally:
             if before is not None:
                 put_back(before)
@@ -126,14 +126,14 @@ async def _carry_on(
     clock = going.dependency.clock
     while True:
         if step is ATTEMPT:
-            permit, timer = _armed(going)
+            permit, timer = armed(going)
             try:
                 with entered(going.inherits()):
                     result = await function(*args, **kwargs)
             except BaseException as error:  # noqa: BLE001 - judged, and raised again at the end
-                step = _ended(going, permit, error)
+                step = ended(going, permit, error)
             else:
-                step = _answered(going, permit, result)
+                step = answered(going, permit, result)
             if timer is not None:
                 timer.cancel()
         elif step is WAIT:
@@ -166,7 +166,7 @@ def _line(guard: Guard, loop: asyncio.AbstractEventLoop, timeout: Duration) -> L
     return line
 
 
-def _armed(going: Call) -> tuple[Permit, asyncio.TimerHandle | None]:
+def armed(going: Call) -> tuple[Permit, asyncio.TimerHandle | None]:
     """The permit of the attempt that is to go out, with its task in it and its timer set.
 
     A timeout that was cut to fit a deadline is of no common length: it has a timer of its own.
@@ -190,7 +190,7 @@ def _cut(permit: Permit) -> None:
         permit.holder = Cut(permit.holder)
 
 
-def _answered(going: Call, permit: Permit, result: Any) -> Step:
+def answered(going: Call, permit: Permit, result: Any) -> Step:
     """The attempt has given a result, perhaps against a cancellation of ours."""
     if isinstance(permit.holder, Cut):
         permit.holder.was_ours_alone()
@@ -198,13 +198,14 @@ def _answered(going: Call, permit: Permit, result: Any) -> Step:
     return going.answered(result)
 
 
-def _ended(going: Call, permit: Permit, error: BaseException) -> Step:
+def ended(going: Call, permit: Permit, error: BaseException) -> Step:
     """The attempt has raised. Who ended it?"""
     holder, permit.holder = permit.holder, None
     cancelled = isinstance(error, asyncio.CancelledError)
     if isinstance(holder, Cut):
         ours = holder.was_ours_alone()
         if ours and cancelled:
+            going.said = None  # nobody argues with time
             return going.failed(_too_slow(going, error))
     if not cancelled:
         return going.failed(error)

@@ -26,9 +26,25 @@ FALL_BACK: Final[Any] = object()
 
 @final
 class Call:
-    """One guarded call. `result` or `error` is what its latest attempt gave."""
+    """One guarded call. `result` or `error` is what its latest attempt gave.
 
-    __slots__ = ("_inherited", "_late", "dependency", "error", "execution", "guard", "result")
+    `last` is for the shell to set: no other attempt follows the one that is out, and no fallback
+    answers for it. So it is for a block, which cannot be run twice, and for a stream of which
+    something has been handed out. `said` is how the attempt went, from whoever knows that better
+    than its exception or its result.
+    """
+
+    __slots__ = (
+        "_inherited",
+        "_late",
+        "dependency",
+        "error",
+        "execution",
+        "guard",
+        "last",
+        "result",
+        "said",
+    )
 
     def __init__(self, guard: Guard, inherited: Ambient, now: Instant) -> None:
         self.guard: Final = guard
@@ -41,6 +57,8 @@ class Call:
         self.execution: Final = Execution(guard.pipeline, deadline, inherited.depth)
         self.result: Any = _NOT_YET
         self.error: BaseException | None = None
+        self.last = False
+        self.said: Outcome | None = None
         self._late = False  # answered well, after its time
 
     # How it begins.
@@ -89,33 +107,39 @@ class Call:
     def failed(self, error: BaseException) -> Step:
         """The attempt that is out has raised."""
         self.error, self.result = error, _NOT_YET
-        return self.settle(self.guard.outcome_of(error), retry_after(error))
+        outcome = self.guard.outcome_of(error) if self.said is None else self.said
+        return self.settle(outcome, retry_after(error))
 
     def answered(self, result: Any) -> Step:
         """The attempt that is out has given this."""
         self.error, self.result = None, result
         judge = self.guard.judge
-        verdict = None if judge is None else judge(result)
+        if self.said is not None and self.said is not SUCCESS:
+            return self.settle(self.said)
+        verdict = None if judge is None or self.last else judge(result)
         if verdict is not None and verdict.outcome is not SUCCESS:
             return self.settle(verdict.outcome, verdict.retry_after)
         permit, timeout = self.execution.permit, self.execution.timeout
         if permit is not None and timeout is not None:
             now = self.dependency.now()
             if now - permit.start > timeout:
-                return self._settle_late(now)
+                return self.answered_late(now)
         return self.settle(SUCCESS)
 
     def settle(self, outcome: Outcome, wait: Duration = 0) -> Step:
         """The attempt that is out has ended so; `wait` is what the far side asked for."""
         dependency = self.dependency
         execution = self.execution
-        paid = outcome is SUCCESS or self._is_paid(outcome)
+        paid = outcome is SUCCESS or self.last or self._is_paid(outcome)
         with dependency.lock:
             now = dependency.now()
             dependency.look_before_a_retry(now)
             if outcome is not SUCCESS:
                 dependency.outcomes[outcome] += 1
-            step = execution.settle(now, outcome, wait, paid=paid)
+            if self.last:
+                step = execution.cancel(now, outcome)
+            else:
+                step = execution.settle(now, outcome, wait, paid=paid)
             self._count(step)
             changes = execution.pipeline.drain_transitions()
         if changes:
@@ -174,7 +198,7 @@ class Call:
         self.execution.permit = permit
         self.stop(outcome)
 
-    def _settle_late(self, now: Instant) -> Step:
+    def answered_late(self, now: Instant) -> Step:
         """A good answer after its time: the dependency was too slow, and the answer is used only
         if whoever waits still has time.
         """
@@ -213,16 +237,7 @@ class Call:
 
     def end(self) -> Any:
         """Count the end; give the result, FALL_BACK, or raise what there is to raise."""
-        dependency, execution = self.dependency, self.execution
-        outcome = execution.outcome
-        fine = outcome is SUCCESS or self._late  # an expected exception is an answer as well
-        helped = not fine and outcome is not IGNORED and self.guard.fallback is not None
-        with dependency.lock:
-            dependency.ok += fine
-            dependency.fallback += helped
-            dependency.rejected += not (fine or helped or execution.number)
-            dependency.failed += not (fine or helped) and execution.number > 0
-        if helped:
+        if self.tally():
             self.error = None
             return FALL_BACK
         if self.result is not _NOT_YET:
@@ -232,6 +247,19 @@ class Call:
             raise error
         finally:
             del error  # else it would hold its own traceback, and that this frame
+
+    def tally(self) -> bool:
+        """Count the end; whether the fallback is to answer."""
+        dependency, execution = self.dependency, self.execution
+        outcome = execution.outcome
+        fine = outcome is SUCCESS or self._late  # an expected exception is an answer as well
+        helped = not (fine or self.last or outcome is IGNORED) and self.guard.fallback is not None
+        with dependency.lock:
+            dependency.ok += fine
+            dependency.fallback += helped
+            dependency.rejected += not (fine or helped or execution.number)
+            dependency.failed += not (fine or helped) and execution.number > 0
+        return helped
 
     def _verdict(self) -> BaseException:
         """What to raise. The user's own exception is never replaced: at most it gets a note."""

@@ -29,9 +29,12 @@ from tidegate.runtime import clock as clocks
 from tidegate.settings.system import Call
 from tidegate.units import SECOND, Duration, Instant
 
-__all__ = ["Dependency", "GuardSnapshot", "Listener", "View"]
+__all__ = ["LISTENERS", "Dependency", "GuardSnapshot", "Listener", "View"]
 
 Listener = Callable[[str, Transition], None]
+
+LISTENERS: Final[list[Listener]] = []
+"""Who hears of every dependency, those that are made later too; `registry.listen` adds to it."""
 
 _log: Final = logging.getLogger("tidegate")
 
@@ -216,7 +219,7 @@ class Dependency:
         """
         for change in changes:
             self._write(change)
-            for listener in self.listeners:
+            for listener in (*self.listeners, *LISTENERS):
                 try:
                     listener(self.name, change)
                 except Exception:  # noqa: BLE001 - theirs, whatever it is; it is logged
@@ -255,10 +258,13 @@ class Dependency:
         """A pipeline on other terms that shares our policies."""
         return self.pipeline.adjusted(settings, self._rng)
 
-    def start_afresh(self) -> None:
-        """In a forked child: nothing of the parent's calls, luck or lock is ours."""
+    def start_afresh(self, seed: str | None = None) -> None:
+        """In a forked child: nothing of the parent's calls, luck or lock is ours.
+
+        A test gives a `seed`, to have the same luck again.
+        """
         self.lock = threading.Lock()
-        self._rng.seed()
+        self._rng.seed(seed)
         self.pipeline = Pipeline(self.settings, self._rng)
         self._count_from_zero()
         for view in self.views:

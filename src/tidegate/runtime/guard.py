@@ -6,7 +6,17 @@ the same state for calls that need other terms, so a budget is never spent twice
 """
 
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Final, Literal, NamedTuple, ParamSpec, TypeVar, final, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    ParamSpec,
+    TypeVar,
+    final,
+    overload,
+)
 
 import msgspec
 
@@ -20,6 +30,9 @@ from tidegate.runtime.keywords import KEYWORDS, override
 from tidegate.settings.rules import one_of
 from tidegate.settings.system import Call
 from tidegate.units import Duration
+
+if TYPE_CHECKING:
+    from tidegate.runtime.attempt import Attempt
 
 __all__ = ["Classifier", "Guard", "Judge", "Mode", "Verdict"]
 
@@ -150,6 +163,12 @@ class Guard:
         from tidegate.runtime import aio
 
         return await aio.guarded(self, function)(*args, **kwargs)
+
+    def attempt(self) -> "Attempt":
+        """A guard around one block: `with` it, or `async with`. See `Attempt`."""
+        from tidegate.runtime.attempt import Attempt
+
+        return Attempt(self)
 
     def options(
         self,

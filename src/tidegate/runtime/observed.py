@@ -8,7 +8,7 @@ told what they would have been told, and their noes are counted instead of obeye
 from types import TracebackType
 from typing import Any, Final, Self, final
 
-from tidegate.core.outcome import SUCCESS, Permit
+from tidegate.core.outcome import SUCCESS, Outcome, Permit
 from tidegate.runtime.context import Ambient
 from tidegate.runtime.guard import Guard
 from tidegate.units import Instant
@@ -49,11 +49,17 @@ class Observed:
     ) -> None:
         if self._guard.mode != "observe":
             return
-        dependency = self._guard.dependency
         outcome = SUCCESS if error is None else self._guard.outcome_of(error)
         if error is None and self._guard.judge is not None:
             verdict = self._guard.judge(self.result)
             outcome = SUCCESS if verdict is None else verdict.outcome
+        self.settle(outcome)
+
+    def settle(self, outcome: Outcome) -> None:
+        """The call has ended so: for a shell that knows it better than the block's exception."""
+        if self._guard.mode != "observe":
+            return
+        dependency = self._guard.dependency
         with dependency.lock:
             now = dependency.now()
             if self._permit is not None:

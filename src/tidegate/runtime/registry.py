@@ -11,22 +11,25 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from os import PathLike
+from random import Random
 from typing import Any, Final
 
 from tidegate.errors import SettingsError
 from tidegate.runtime import clock as clocks
-from tidegate.runtime.dependency import Dependency, GuardSnapshot
+from tidegate.runtime.dependency import LISTENERS, Dependency, GuardSnapshot, Listener
 from tidegate.runtime.guard import Classifier, Guard, Judge, Mode
 from tidegate.runtime.keywords import call_settings
 from tidegate.settings.system import Call, default_protection, protected
 
-__all__ = ["guard", "load", "snapshots"]
+__all__ = ["begin_anew", "guard", "listen", "load", "snapshots"]
 
 _lock = threading.Lock()
 _dependencies: Final[dict[str, Dependency]] = {}
 _plain: Final[dict[str, Guard]] = {}  # the view of each that has no terms of its own
 _said: Final[dict[str, Call]] = {}  # by code; a file does not overrule it
 _from_file: Final[dict[str, Call]] = {}
+
+_seed: int | None = None  # of everybody's luck, in tests
 
 _NAME_MAX: Final = 200  # as much as fits on a line and in a metric's label
 
@@ -105,6 +108,39 @@ def snapshots() -> Mapping[str, GuardSnapshot]:
     return {dependency.name: dependency.snapshot() for dependency in known}
 
 
+def listen(listener: Listener) -> Callable[[], None]:
+    """Tell `listener(name, transition)` of each change of state of every dependency, also of those
+    that are made later; calling the answer ends it. `Guard.listen` is for one dependency.
+    """
+    LISTENERS.append(listener)
+
+    def end() -> None:
+        if listener in LISTENERS:
+            LISTENERS.remove(listener)
+
+    return end
+
+
+def begin_anew(seed: int | None) -> None:
+    """For tests: every dependency forgets its calls and what it has learnt, and keeps its settings.
+
+    With a seed the luck of each is the same in every run, also of those that are made later.
+    """
+    global _seed  # noqa: PLW0603 - one for the process, as the registry is
+    with _lock:
+        _seed = seed
+        for name, dependency in _dependencies.items():
+            dependency.start_afresh(_seed_of(name))
+
+
+def _seed_of(name: str) -> str | None:
+    return None if _seed is None else f"{_seed}/{name}"
+
+
+def _luck_of(name: str) -> Random:
+    return Random(_seed_of(name))
+
+
 def _check_name(name: str) -> None:
     if not isinstance(name, str) or not name or len(name) > _NAME_MAX or not name.isprintable():
         raise SettingsError(
@@ -121,7 +157,7 @@ def _dependency(name: str, given: Call | None) -> Dependency:
             settings = given if given is not None else _from_file.get(name)
             if settings is None:
                 settings = call_settings({})
-            known = _dependencies[name] = Dependency(name, settings)
+            known = _dependencies[name] = Dependency(name, settings, _luck_of(name))
             return known
         said = _said.get(name)
         if given is None or given == said:
