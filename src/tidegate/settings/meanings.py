@@ -145,8 +145,8 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
             "false: repeated only when refused, never when it may have been done", "false"
         ),
         "protect": M(
-            "default: adds two attempts with backoff and a 10 % budget, a breaker and a timeout of"
-            " 10 s where the file says nothing itself",
+            "default: adds two attempts with backoff and a 10 % budget, a breaker, a limit that"
+            " finds itself and a timeout of 10 s where the file says nothing itself",
             "default",
         ),
     },

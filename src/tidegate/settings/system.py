@@ -12,6 +12,7 @@ import msgspec
 
 from tidegate.errors import SettingsError, nearest
 from tidegate.settings.policies import (
+    Adaptive,
     Backoff,
     Breaker,
     Budget,
@@ -20,8 +21,8 @@ from tidegate.settings.policies import (
     RateLimit,
     RetryReason,
     Settings,
-)
     Throttle,
+)
 from tidegate.settings.rules import finite, one_of, refuse, whole
 from tidegate.units import (
     DAY,
@@ -118,8 +119,8 @@ class Call(Settings, frozen=True, kw_only=True):
     backoff: Backoff | None = None
     retry_on: tuple[RetryReason, ...] = ALL_REASONS
     budget: Budget | None = None
-    breaker: Breaker | None = None
     throttle: Throttle | None = None
+    breaker: Breaker | None = None
     limit: Limit | None = None
     rate_limit: RateLimit | None = None
     network: Time | None = None
@@ -517,7 +518,8 @@ def _protect_calls(caller: _Caller) -> _Caller:
 def default_protection(call: Call) -> Call:
     """What `protect: default` adds: the safe set, only where the file says nothing itself.
 
-    Two attempts with jittered backoff within a 10 % budget, a breaker, and 10 s for an attempt.
+    Two attempts with jittered backoff within a 10 % budget, a breaker, a limit that finds itself,
+    and 10 s for an attempt.
     """
     if call.protect != "default":
         return call
@@ -532,4 +534,8 @@ def default_protection(call: Call) -> Call:
         fields["budget"] = Budget()
     if call.breaker is None:
         fields["breaker"] = Breaker()
+    if call.limit is None:
+        # What keeps a slow dependency's queue shorter than its callers' timeout, so that what it
+        # can still do is of use: a breaker alone gives up all of it, time and again.
+        fields["limit"] = Limit(adaptive=Adaptive())
     return msgspec.structs.replace(call, **fields)

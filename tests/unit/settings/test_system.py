@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tidegate.errors import SettingsError
-from tidegate.settings.policies import Backoff, Breaker, Budget
+from tidegate.settings.policies import Adaptive, Backoff, Breaker, Budget, Limit
 from tidegate.settings.system import (
     Action,
     Call,
@@ -216,6 +216,7 @@ def test_the_default_protection_fills_only_what_is_left_open() -> None:
     full = default_protection(Call(protect="default"))
     assert (full.attempts, full.timeout) == (2, 10 * SECOND)
     assert (full.backoff, full.budget, full.breaker) == (Backoff(), Budget(), Breaker())
+    assert full.limit == Limit(adaptive=Adaptive())
     own = Call(protect="default", attempts=5, timeout=MINUTE, budget=Budget(ratio=0.5))
     kept = default_protection(own)
     assert (kept.attempts, kept.timeout, kept.budget) == (5, MINUTE, own.budget)
