@@ -46,7 +46,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self, clock: ManualClock) -> None:
         self.clock: Final = clock
         super().__init__(_Jumping(clock))
-        self._clock_resolution = 1 / SECOND
+        # A tenth of the grain: what is due a nanosecond later is not due yet.
+        self._clock_resolution = 0.1 / SECOND
 
     def time(self) -> float:
         """Seconds, as of any loop."""

@@ -1,0 +1,225 @@
+"""One system file, one script: the simulator and the real guard, plain and async, act alike.
+
+The file is read by the simulator and by `tidegate.load`. The script says of each attempt how long
+its answer takes and what it is; what was sent when, how each call ended and what the policies
+remember must be the same to the nanosecond. `test_drivers` shows it of the bare machine; here it
+is the code that users call.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tidegate
+from tidegate.core.outcome import FAILURE, OVERLOADED, SUCCESS, Outcome
+from tidegate.core.pipeline import Pipeline
+from tidegate.runtime.context import ambient
+from tidegate.runtime.guard import Guard
+from tidegate.runtime.registry import _forget
+from tidegate.settings.dump import dump
+from tidegate.settings.load import load
+from tidegate.settings.policies import Backoff, Breaker, Budget, Limit, RateLimit
+from tidegate.settings.system import Call, Client, Service, System
+from tidegate.sim.parts.work import Request
+from tidegate.sim.world import World
+from tidegate.testing import ManualClock, instant, run
+from tidegate.units import HOUR, MILLISECOND, SECOND
+
+pytestmark = pytest.mark.slow  # a hundred scripts, each through a file and three shells
+
+MS = MILLISECOND
+NAME = "licences"
+CALLS = st.builds(
+    Call,
+    attempts=st.integers(1, 4),
+    timeout=st.none() | st.just(50 * MS),
+    deadline=st.none() | st.sampled_from([40 * MS, 120 * MS]),
+    backoff=st.none() | st.builds(Backoff, base=st.sampled_from([0, 20 * MS])),
+    retry_on=st.sampled_from([("timeout",), ("timeout", "failure"), ("overloaded", "failure")]),
+    budget=st.none() | st.builds(Budget, ratio=st.sampled_from([0.0, 0.1, 0.5])),
+    breaker=st.none() | st.builds(Breaker, volume=st.integers(1, 5), open_for=st.just(300 * MS)),
+    limit=st.none() | st.builds(Limit, max=st.integers(1, 4)),
+    rate_limit=st.none() | st.builds(RateLimit, rate=st.sampled_from([5.0, 50.0])),
+)
+# An odd number of nanoseconds, so that no answer comes at the very instant of a timeout.
+ANSWERS = st.lists(
+    st.tuples(
+        st.integers(0, 100 * MS).map(lambda took: took * 2 + 1),
+        st.sampled_from([SUCCESS, FAILURE, OVERLOADED]),
+    ),
+    min_size=4,
+    max_size=4,
+)
+SCRIPTS = st.lists(st.tuples(st.integers(0, 400 * MS), ANSWERS), max_size=15)
+
+Answers = list[tuple[int, Outcome]]
+Script = list[tuple[int, Answers]]
+Answer = tuple[int, Outcome]
+
+
+class OverloadedError(Exception):
+    status = 503
+
+
+def done(outcome: Outcome) -> str:
+    if outcome is SUCCESS:
+        return "answer"
+    raise OverloadedError if outcome is OVERLOADED else ConnectionError
+
+
+class Shell:
+    """What was seen of a script, from the file's settings and the same luck."""
+
+    def __init__(self, file: Path) -> None:
+        self.clock = ManualClock()
+        self.seen: list[tuple[int, str]] = []
+        self.file = file
+        self.pipeline: Pipeline
+
+    def remembered(self) -> list[Any]:
+        parts = ("budget", "breaker", "limiter", "rate")
+        policies = [getattr(self.pipeline, part) for part in parts]
+        return [policy and policy.snapshot(HOUR) for policy in policies]
+
+    def guard(self) -> Guard:
+        _forget()
+        assert tidegate.load(self.file) == (NAME,)
+        guard = tidegate.guard(NAME)
+        self.pipeline = guard.dependency.pipeline = Pipeline(guard.settings, Random(7))
+        guard.renew()
+        return guard
+
+    def note(self, what: str) -> None:
+        self.seen.append((self.clock.now(), what))
+
+
+class Blocking(Shell):
+    def play(self, script: Script) -> None:
+        with instant(self.clock):
+            guard = self.guard()
+            call = guard(self.dependency)
+            for pause, answers in script:
+                self.clock.sleep(pause)
+                try:
+                    call(iter(answers))
+                except Exception:  # noqa: BLE001 - whatever it is, the script goes on
+                    self.note("bad")
+                else:
+                    self.note("good")
+
+    def dependency(self, answers: Iterator[Answer]) -> str:
+        """Like an adapter, it sets its socket's timeout by what remains."""
+        self.note("sent")
+        took, outcome = next(answers)
+        timeout = self.pipeline.timeout
+        until = ambient().deadline
+        left = [HOUR if timeout is None else timeout]
+        left += [] if until is None else [until - self.clock.now()]
+        if took > min(left):
+            self.clock.sleep(min(left))
+            raise TimeoutError
+        self.clock.sleep(took)
+        return done(outcome)
+
+
+class Asynchronous(Shell):
+    def play(self, script: Script) -> None:
+        run(self.calls(script), self.clock)
+
+    async def calls(self, script: Script) -> None:
+        call = self.guard()(self.dependency)
+        for pause, answers in script:
+            await self.clock.wait(pause)
+            try:
+                await call(iter(answers))
+            except Exception:  # noqa: BLE001 - whatever it is, the script goes on
+                self.note("bad")
+            else:
+                self.note("good")
+
+    async def dependency(self, answers: Iterator[Answer]) -> str:
+        self.note("sent")
+        took, outcome = next(answers)
+        await self.clock.wait(took)
+        return done(outcome)
+
+
+class Simulated(Shell):
+    """A call site of the simulator, between an owner and a callee who follow the script."""
+
+    cancels = False
+
+    def play(self, script: Script) -> None:
+        world = World(load(self.file).system(), seed=7, horizon=HOUR)
+        self.loop = world.loop
+        self.tally = world.services[NAME].tally  # late answers are counted there
+        self.site = world.sites[NAME][0]
+        self.site.target = self
+        self.pipeline = self.site.pipeline = Pipeline(self.site.pipeline.settings, Random(7))
+        self.script = iter(script)
+        self.next_call(0)
+        self.loop.run(HOUR)
+
+    def next_call(self, now: int) -> None:
+        pause, answers = next(self.script, (0, None))
+        if answers is not None:
+            self.answers = iter(answers)
+            self.loop.at(now + pause, self.site.begin, Request(self, now + pause))
+
+    def arrive(self, now: int, attempt: Any) -> None:
+        self.seen.append((now, "sent"))
+        took, outcome = next(self.answers)
+        self.loop.at(now + took, self.respond, (attempt, outcome))
+
+    def respond(self, now: int, what: Any) -> None:
+        attempt, outcome = what
+        if outcome is SUCCESS and attempt.frame is not None:
+            self.site.succeed(now, attempt)
+        else:
+            self.site.reply(now, attempt, outcome)
+
+    def call_done(self, now: int, frame: Any, optional: bool, ok: bool) -> None:
+        self.seen.append((now, "good" if ok else "bad"))
+        self.next_call(now)
+
+
+SHELLS: tuple[Callable[[Path], Any], ...] = (Simulated, Blocking, Asynchronous)
+
+
+def played(settings: Call, script: Script) -> list[Any]:
+    system = System(
+        clients={"idle": Client(rate=1e-6, calls={NAME: settings})}, services={NAME: Service()}
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "system.yaml")
+        file.write_text(dump(system))
+        shells = [shell(file) for shell in SHELLS]
+        for shell in shells:
+            shell.play(script)
+    _forget()
+    return shells
+
+
+@given(CALLS, SCRIPTS)
+def test_the_simulator_and_the_guard_act_alike_at_the_same_instants(
+    settings: Call, script: Script
+) -> None:
+    simulated, *real = played(settings, script)
+    for shell in real:
+        assert shell.pipeline.settings == simulated.pipeline.settings
+        assert shell.seen == simulated.seen, type(shell).__name__
+        assert shell.remembered() == simulated.remembered(), type(shell).__name__
+    assert sum(what != "sent" for _, what in simulated.seen) == len(script)
+
+
+def test_a_script_in_instants() -> None:
+    """At 0 sent, at 50 ms given up, at 70 sent again, at 71 answered."""
+    settings = Call(timeout=50 * MS, attempts=2, backoff=Backoff(base=20 * MS, jitter="none"))
+    for shell in played(settings, [(0, [(SECOND, SUCCESS), (MS, SUCCESS)])]):
+        assert shell.seen == [(0, "sent"), (70 * MS, "sent"), (71 * MS, "good")]
