@@ -263,6 +263,7 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     verdict: Verdict
     says: str
+    thin: list[str] = []
     harm_ratio: float | None
     falls: list[str]
     stays: list[str]

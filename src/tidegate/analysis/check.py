@@ -71,7 +71,11 @@ _REST: Final = 300 * SECOND  # so long the system is left alone, to see whether 
 
 
 class Check:
-    """One check of one system. `run` may be interrupted; `report` says what is known."""
+    """One check of one system. `run` may be interrupted; `report` says what is known.
+
+    `notes` and `thin` say what is to be known of where the system is from: `thin`, what too little
+    was seen of. Without `judged` that is all of it, and the verdict is never that it is stable.
+    """
 
     def __init__(
         self,
@@ -83,6 +87,8 @@ class Check:
         seed: int = 1,
         fail_on_vulnerable: bool = False,
         notes: Sequence[str] = (),
+        thin: Sequence[str] = (),
+        judged: bool = True,
     ) -> None:
         self.draft: Final = draft if isinstance(draft, Draft) else None
         self.system: Final = protected(draft if isinstance(draft, System) else draft.system())
@@ -91,6 +97,8 @@ class Check:
         self.seed: Final = seed
         self.fail_on_vulnerable: Final = fail_on_vulnerable
         self.notes: Final = tuple(notes)
+        self.thin: Final = tuple(thin)
+        self.judged: Final = judged
         self.graph: Final = Graph(self.system)
         self.binding: Final = binding_service(self.graph)
         self.loop: Final = sustaining_loop(self.graph, self.binding) if self.binding else None

@@ -5,7 +5,8 @@ names sticks, oscillates or misses the objective; `vulnerable` if only an assume
 the load is above what some service comes back from; else `stable`. Only the first two make the exit
 code 1, and `vulnerable` when it is asked to. What was interrupted before any trigger was tried is
 `not judged`, whatever arithmetic says; without a finding it exits as any interrupted command, with
-130.
+130. `not judged` is also what would be stable, were there enough traces to say so; as nothing rules
+out that it is vulnerable, it counts as that where it is asked.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -36,7 +37,8 @@ def report(check: "Check", *, version: str) -> CheckReport:
         version=version,
         source=check.source,
         verdict=verdict,
-        says=_sentence(check, verdict, worst) + _where(check),
+        says=_sentence(check, verdict, worst) + _where(check, verdict),
+        thin=list(check.thin),
         harm_ratio=worst.harm_ratio if worst else None,
         falls=sorted({fall.client for t in check.triggers for fall in t.falls}),
         stays=[t.trigger for t in check.triggers if t.stays],
@@ -65,7 +67,9 @@ def _exit_code(check: "Check", verdict: Verdict) -> int:
     """A finding stays one, whatever else would have come; but no news of a part is no good news."""
     if verdict in {"collapses by itself", "fails"}:
         return 1
-    if verdict == "vulnerable" and check.fail_on_vulnerable:
+    if check.interrupted and verdict == "not judged":
+        return _INTERRUPTED
+    if verdict in {"vulnerable", "not judged"} and check.fail_on_vulnerable:
         return 1
     return _INTERRUPTED if check.interrupted else 0
 
@@ -83,7 +87,9 @@ def _verdict(check: "Check") -> Verdict:
     if any(not t.assumed for t in bad):
         return "fails"
     states = {facts.state for facts in check.graph.facts()}
-    return "vulnerable" if bad or states & {"vulnerable", "overloaded"} else "stable"
+    if bad or states & {"vulnerable", "overloaded"}:
+        return "vulnerable"
+    return "stable" if check.judged else "not judged"
 
 
 def _falls_alone(check: "Check") -> bool:
@@ -114,12 +120,14 @@ def _unwell(check: "Check") -> list[str]:
 def _sentence(check: "Check", verdict: Verdict, worst: TriggerResult | None) -> str:
     if verdict == "collapses by itself":
         return "goodput falls and stays down at today's load, without any trigger"
-    if verdict == "not judged":
+    if verdict == "not judged" and not check.triggers:
         left = "left alone it does not fall; stopped before any trigger was tried to its end"
         return left if check.rest else "nothing was simulated yet: stopped before the first run"
     unwell = _unwell(check)
     if unwell and worst is not None and not worst.objective_met:
         return f"today's load keeps {_listed(unwell)} below the objective, without any trigger"
+    if verdict == "not judged":
+        return "too little was seen to say whether it is stable"
     if worst is None or (verdict == "stable" and worst.outcome == "unharmed"):
         return "nothing that was tried harms anybody for long"
     what = f"{worst.trigger} ({worst.says})"
@@ -135,10 +143,10 @@ def _sentence(check: "Check", verdict: Verdict, worst: TriggerResult | None) -> 
     return f"after {what} it comes back by itself"
 
 
-def _where(check: "Check") -> str:
+def _where(check: "Check", verdict: Verdict) -> str:
     """In what part of what the file leaves open the sentence is true, if not in all of it."""
     held = check.holds_in
-    if held is None or held.value >= 1:
+    if held is None or held.value >= 1 or verdict == "not judged":
         return ""
     return f"; so it ends in {held.value:.0%} of what the file leaves open"
 

@@ -1,4 +1,4 @@
-"""`tidegate check`: a verdict on a system, from its file or from traces."""
+"""`tidegate check`: a verdict on a system, from its file or from traces, or on its source code."""
 
 import argparse
 import os
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tidegate.cli import source as source_code
 from tidegate.cli.progress import Progress
 from tidegate.errors import InputError
 from tidegate.findings import CheckReport
@@ -26,7 +27,9 @@ class _Source(NamedTuple):
 
     draft: "Draft"
     name: str
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    thin: tuple[str, ...] = ()
+    judged: bool = True
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -36,7 +39,8 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         help="can this system storm, who falls that need not, what cures it",
         description="Reads a system file, or the traces of a system that nobody has described, and"
         " says whether it can storm, who falls that need not, whether it stays down, and what"
-        " cures it.",
+        " cures it. Given Python files or folders of them, it says which retries, timeouts and"
+        " breakers in them will hurt.",
         epilog="Exit code 0: fine; 1: a finding; 2: bad input; 3: a bug of ours; 130: interrupted"
         " before anything was found.",
     )
@@ -45,13 +49,17 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         nargs="+",
         type=Path,
         metavar="FILE",
-        help="a system file (YAML), or traces: OTLP/JSON or Jaeger JSON, also gzipped",
+        help="a system file (YAML), or traces: OTLP/JSON or Jaeger JSON, also gzipped; or source"
+        " code: Python files and folders",
     )
     parser.add_argument(
         "--write", type=Path, metavar="FILE", help="write the system that the traces show"
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with charts")
+    parser.add_argument(
+        "--sarif", type=Path, metavar="FILE", help="of source code: write the findings as SARIF"
+    )
     parser.add_argument(
         "--seed", type=_seed, default=1, metavar="N", help="of the first run (default: 1)"
     )
@@ -63,13 +71,22 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         help="how many to run in (default: one per core); the answer does not depend on it",
     )
     parser.add_argument(
-        "--fail-on", choices=["vulnerable"], help="exit with 1 also for this verdict"
+        "--fail-on",
+        choices=["vulnerable", *source_code.LEVELS],
+        help="exit with 1 also for this verdict; of source code: from this severity on",
     )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Check, print, and give the exit code."""
+    if source_code.is_source(arguments.files):
+        with Progress(sys.stderr) as progress:
+            return source_code.run(arguments, progress.show)
+    if arguments.sarif is not None:
+        raise InputError("--sarif goes with source code: folders and Python files")
+    if arguments.fail_on in source_code.LEVELS:
+        raise InputError(f"--fail-on {arguments.fail_on} goes with source code; here: vulnerable")
     from tidegate.analysis.check import Check
     from tidegate.analysis.runs import Runner
 
@@ -85,6 +102,8 @@ def run(arguments: argparse.Namespace) -> int:
                 seed=arguments.seed,
                 fail_on_vulnerable=arguments.fail_on == "vulnerable",
                 notes=source.notes,
+                thin=source.thin,
+                judged=source.judged,
             ).run()
     _print(report, arguments)
     return report.exit_code
@@ -128,7 +147,7 @@ def _read(arguments: argparse.Namespace, show: Callable[[str], None]) -> _Source
         )
     from tidegate.settings.load import load
 
-    return _Source(load(files[0]), str(files[0]), ())
+    return _Source(load(files[0]), str(files[0]))
 
 
 def _read_traces(files: list[Path], write: Path | None, show: Callable[[str], None]) -> _Source:
@@ -148,7 +167,7 @@ def _read_traces(files: list[Path], write: Path | None, show: Callable[[str], No
     odd = ", ".join(f"{count} {kind}" for kind, count in sorted(found.oddities.items()))
     read = f"read from {found.spans:,} spans in {found.traces:,} traces"
     notes = (read + (f"; odd: {odd}" if odd else ""), *found.notes)
-    return _Source(loads(text, name), name, notes)
+    return _Source(loads(text, name), name, notes, found.thin.says, found.thin.judged)
 
 
 def _seed(text: str) -> int:

@@ -93,6 +93,9 @@ def _header(report: CheckReport) -> Markup:
         None
         if stopped is None
         else el("p", blocks.badge("vulnerable", "interrupted"), " ", stopped),
+        el("p", blocks.badge("vulnerable", "too thin"), " ", sentence("; ".join(report.thin)))
+        if report.thin
+        else None,
         el("p", modelled(report), class_="muted"),
     )
 

@@ -34,6 +34,7 @@ from tidegate.report.words import (
     objective_of,
     outcome_of,
     services_worst_first,
+    thin_in_short,
     three_numbers,
     trigger_name,
     triggers_worst_first,
@@ -70,6 +71,8 @@ def render(report: CheckReport, *, width: int, color: bool) -> str:
 
 def _verdict(report: CheckReport, width: int) -> list[str]:
     lines = hang(report.verdict.upper(), clean(report.says), width, _LABEL)
+    if report.thin:
+        lines += hang("TOO THIN", thin_in_short(report), width, _LABEL)
     if report.interrupted:
         lines += hang("INTERRUPTED", "this is what was known when it was stopped", width, _LABEL)
     return lines + hang("", modelled(report), width, _LABEL)

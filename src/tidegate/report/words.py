@@ -34,6 +34,7 @@ __all__ = [
     "objective_of",
     "outcome_of",
     "services_worst_first",
+    "thin_in_short",
     "three_numbers",
     "trigger_name",
     "triggers_worst_first",
@@ -68,6 +69,12 @@ def modelled(report: CheckReport) -> str:
         f"Modelled from {clean(report.source)}: simulated unless marked, (lowest..highest) of the"
         " runs."
     )
+
+
+def thin_in_short(report: CheckReport) -> str:
+    """What too little was seen of to judge by: the first two, and how many more."""
+    more = f"; and {len(report.thin) - 2} more" if len(report.thin) > 2 else ""
+    return "; ".join(clean(said) for said in report.thin[:2]) + more
 
 
 def three_numbers(report: CheckReport) -> tuple[Headline, Headline, Headline]:

@@ -171,6 +171,18 @@ def test_what_was_stopped_before_any_trigger_was_tried_is_not_judged(system: Sys
     assert told(before) == ("collapses by itself", 1)
 
 
+def test_what_too_little_was_seen_of_is_never_stable() -> None:
+    thin = checked(UNHARMED, thin=["users: 1 request seen"], judged=False)
+    report = thin.report()
+    assert (report.verdict, report.exit_code) == ("not judged", 0)
+    assert report.says == "too little was seen to say whether it is stable"
+    assert report.thin == ["users: 1 request seen"]
+    asked = checked(UNHARMED, thin=["x"], judged=False, fail_on_vulnerable=True)
+    assert told(asked) == ("not judged", 1)
+    assert told(checked(stuck(), thin=["x"], judged=False)) == ("fails", 1)
+    assert told(checked(UNHARMED, thin=["admins: 2 requests seen"])) == ("stable", 0)
+
+
 def test_a_verdict_that_holds_in_a_part_of_what_is_open_says_so() -> None:
     check = checked(UNHARMED)
     check.holds_in = Measure(value=0.75, low=0.5, high=0.9, unit="share", runs=8)

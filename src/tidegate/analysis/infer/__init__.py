@@ -15,6 +15,7 @@ from tidegate.analysis.infer.build import Builder, Path, Seen
 from tidegate.analysis.infer.calls import calls_of
 from tidegate.analysis.infer.graph import edges_of
 from tidegate.analysis.infer.tally import Tally
+from tidegate.analysis.infer.thin import Thin, thinness
 from tidegate.analysis.infer.trace import Attempt, requests_of
 from tidegate.analysis.infer.window import Window, most_at_once, window_of
 from tidegate.analysis.ingest.read import Progress, read_spans
@@ -36,6 +37,7 @@ class Inferred(msgspec.Struct, frozen=True, kw_only=True):
     there instead of a number that traces cannot show: nothing, or a range. `oddities` counts what
     was odd in the files and could be read all the same. `sampled_share` is the part of all traces
     that was used, `source_share` the part that the sender says it kept; rates are divided by both.
+    `thin` says what too little was seen of to judge by.
     """
 
     system: System
@@ -43,6 +45,7 @@ class Inferred(msgspec.Struct, frozen=True, kw_only=True):
     leave_open: dict[Path, str]
     oddities: Oddities
     notes: tuple[str, ...]
+    thin: Thin
     window: Window
     spans: int
     traces: int
@@ -84,13 +87,15 @@ def infer(
     )
     builder = Builder(seen)
     system = _built(builder, paths)
-    builder.comments[()] = _head(window, tally.traces, sink.seen, store.sampled_share)
+    thin = thinness(builder.counted, window.length)
+    builder.comments[()] = _head(window, tally.traces, sink.seen, store.sampled_share, thin)
     return Inferred(
         system=system,
         evidence=builder.comments,
         leave_open=builder.leave_open,
         oddities=+sink.oddities,
         notes=tuple(told + builder.notes),
+        thin=thin,
         window=window,
         spans=sink.seen,
         traces=tally.traces,
@@ -184,11 +189,12 @@ def _source_share(sink: Sink) -> tuple[float, list[str]]:
     return 1.0, []
 
 
-def _head(window: Window, traces: int, spans: int, share: float) -> str:
+def _head(window: Window, traces: int, spans: int, share: float, thin: Thin) -> str:
     sampled = "" if share == 1 else f", a sample of {share:.2%}, chosen by trace id"
+    seen = f"Too few to judge by: {'; '.join(thin.says)}.\n" if thin.says else ""
     return (
         f"Inferred from {traces:,} traces, {spans:,} spans in"
-        f" {format_duration(window.length)}{sampled}.\n"
+        f" {format_duration(window.length)}{sampled}.\n{seen}"
         "Open numbers cannot be seen in traces: fill in what you know, check samples the rest.\n"
         "Limits, budgets and breakers cannot be seen either: add those that exist."
     )

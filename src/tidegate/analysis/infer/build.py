@@ -70,6 +70,7 @@ class Builder:
         self.comments: dict[Path, str] = {}
         self.leave_open: dict[Path, str] = {}
         self.notes: list[str] = []
+        self.counted: dict[str, int] = {}  # requests seen of each client
         self._word: dict[str, str] = {}
         self._again: dict[str, str] = {}
 
@@ -179,6 +180,7 @@ class Builder:
     def _rate(self, path: Path, starts: list[int]) -> float:
         window, counted = self._seen.window, self._seen.entries
         rate = window.rate(starts, of_all=counted)
+        self.counted[path[1]] = len(starts)
         if not rate:
             self.leave_open[(*path, "rate")] = ""
             self.comments[(*path, "rate")] = f"{len(starts):,} seen: too few to tell a rate"
