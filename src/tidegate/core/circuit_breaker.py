@@ -180,7 +180,7 @@ class CircuitBreaker:
         self._due: Instant = _NEVER  # when time alone changes the state
         self._leases: list[Instant] = []  # of the probes that are out; at most `probes`
         self._probes_ok = 0
-        self.changes: list[Transition] = []
+        self.changes: Final[list[Transition]] = []  # not drained yet
         self._lost = 0
         # What the copies in other processes have, in this generation.
         self._others_calls = self._others_failed = 0
@@ -353,7 +353,8 @@ class CircuitBreaker:
 
     def drain_transitions(self) -> list[Transition]:
         """What changed since the last call, oldest first, each at its own instant."""
-        drained, self.changes = self.changes, []
+        drained = self.changes[:]
+        self.changes.clear()  # the list stays the same: a shell may keep it at hand
         return drained
 
     def snapshot(self, now: Instant) -> CircuitBreakerSnapshot:
