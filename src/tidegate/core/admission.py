@@ -74,7 +74,6 @@ class Admission:
         "_client_share",
         "_clients",
         "_codel",
-        "_decided",
         "_done",
         "_limit",
         "_limiter",
@@ -84,6 +83,7 @@ class Admission:
         "_refused",
         "_shares",
         "_wait",
+        "decided",
     )
 
     def __init__(self, settings: settings.Admission) -> None:
@@ -100,7 +100,7 @@ class Admission:
         self._mean: Duration = 0
         self._done: Final = [0] * len(Outcome)
         self._refused: Final = [0] * len(Reason)
-        self._decided: list[Waiting] = []
+        self.decided: list[Waiting] = []  # not empty: it is time to drain it
         self._limit = 0
         self._ceilings = (0, 0, 0, 0)
         self._client_most = 0
@@ -183,7 +183,7 @@ class Admission:
 
     def drain_decided(self) -> list[Waiting]:
         """Those who waited and have their answer since the last call, in the order of it."""
-        decided, self._decided = self._decided, []
+        decided, self.decided = self.decided, []
         return decided
 
     def clear(self, now: Instant) -> None:
@@ -236,7 +236,7 @@ class Admission:
     def _send_away(self, item: Waiting, rejection: Rejection) -> None:
         item.answer = self._refuse(rejection)
         self._forget(item.client)
-        self._decided.append(item)
+        self.decided.append(item)
 
     # Private parts: whose turn it is.
 
@@ -253,7 +253,7 @@ class Admission:
                     continue
                 limiter.try_acquire(now)
                 item.answer = True
-                self._decided.append(item)
+                self.decided.append(item)
 
     def _judge(self, now: Instant, item: Waiting) -> Rejection | None:
         """Whether one whose turn it is should still be served.

@@ -77,30 +77,30 @@ def incoming(now: Instant, headers: Mapping[str, str]) -> Ambient:
     Of several timeouts the shortest holds, of several counts of attempts the highest. What cannot
     be read says nothing: a wrong header from one hop must not refuse the request of another.
     """
-    timeouts = (
-        _whole(headers.get(_REMAINING), MILLISECOND),
-        _whole(headers.get(_ENVOY_TIMEOUT), MILLISECOND),
-        _grpc_timeout(headers.get(_GRPC_TIMEOUT)),
-    )
-    remaining = min((time for time in timeouts if time is not None), default=None)
-    depths = (
-        _whole(headers.get(_DEPTH)),
-        _whole(headers.get(_GRPC_ATTEMPTS)),
-        (_whole(headers.get(_ENVOY_ATTEMPT)) or 1) - 1,  # the first attempt is number one
-    )
-    depth = min(_DEPTH_MAX, max(found for found in depths if found is not None))
-    said = headers.get(_CRITICALITY, "").strip().lower()
-    return Ambient(
-        deadline=None if remaining is None else now + min(DAY, remaining),
-        said=CRITICALITIES.index(said) if said in CRITICALITIES else None,
-        depth=depth,
-    )
+    remaining, said, depth = DAY + 1, None, 0
+    for name, text in headers.items():
+        if name == _CRITICALITY:
+            word = text.strip().lower()
+            said = CRITICALITIES.index(word) if word in CRITICALITIES else None
+        elif name in (_REMAINING, _ENVOY_TIMEOUT):
+            remaining = _shorter(remaining, _whole(text, MILLISECOND))
+        elif name == _GRPC_TIMEOUT:
+            remaining = _shorter(remaining, _grpc_timeout(text))
+        elif name in (_DEPTH, _GRPC_ATTEMPTS):
+            depth = max(depth, _whole(text) or 0)
+        elif name == _ENVOY_ATTEMPT:
+            depth = max(depth, (_whole(text) or 1) - 1)  # the first attempt is number one
+    deadline = None if remaining > DAY else now + remaining
+    return Ambient(deadline, said, min(_DEPTH_MAX, depth))
 
 
-def _whole(text: str | None, unit: Duration = 1) -> int | None:
+def _shorter(remaining: Duration, found: Duration | None) -> Duration:
+    """The shorter of two timeouts; more than a day is as good as a day."""
+    return remaining if found is None else min(remaining, found, DAY)
+
+
+def _whole(text: str, unit: Duration = 1) -> int | None:
     """A whole number of units; None if it is none."""
-    if text is None:
-        return None
     text = text.strip()
     # Digits of other scripts are digits too, to Python; on the wire they are noise.
     if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX):
@@ -108,6 +108,6 @@ def _whole(text: str | None, unit: Duration = 1) -> int | None:
     return int(text) * unit
 
 
-def _grpc_timeout(text: str | None) -> Duration | None:
-    unit = _GRPC_UNITS.get(text[-1:]) if text else None
-    return None if text is None or unit is None else _whole(text[:-1], unit)
+def _grpc_timeout(text: str) -> Duration | None:
+    unit = _GRPC_UNITS.get(text[-1:])
+    return None if unit is None else _whole(text[:-1], unit)

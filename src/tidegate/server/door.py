@@ -1,0 +1,152 @@
+"""What do the two kinds of middleware share: settings, clock, counts, and words for the log?
+
+The decision is `core.admission`; what is left for a shell is to read the clock, to know the
+request, and to say no. In here is the part of that which does not depend on ASGI or WSGI.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from random import SystemRandom
+from typing import Any, Final, Literal, get_args
+from weakref import WeakSet
+
+import msgspec
+
+from tidegate.core.admission import Admission, AdmissionSnapshot
+from tidegate.core.client_rates import ClientRates, ClientRatesSnapshot
+from tidegate.core.outcome import Reason
+from tidegate.errors import SettingsError, nearest
+from tidegate.runtime import clock as clocks
+from tidegate.runtime.keywords import value_of
+from tidegate.server.peer import trusts
+from tidegate.server.refusal import REFUSALS, RetryAfter
+from tidegate.settings import admission as settings
+from tidegate.settings.rules import one_of
+from tidegate.settings.shapes import fields
+from tidegate.units import SECOND, Instant
+
+__all__ = ["EXEMPT", "RETRY_AFTER", "Door", "Mode", "ShedderSnapshot"]
+
+Mode = Literal["enforce", "observe", "off"]
+
+EXEMPT: Final = ("/health", "/healthz", "/livez", "/ping", "/ready", "/readyz")
+"""Paths that are never refused nor counted: a server that is busy is not dead."""
+
+RETRY_AFTER: Final = (1, 4)
+"""Seconds: a server that is short for a moment is well within one; four apart are four waves."""
+
+# One line for so long, however many were refused in it: a log storm is no help in an overload.
+_LOG_EVERY: Final = 10 * SECOND
+
+_log: Final = logging.getLogger("tidegate.server")
+_KEYS: Final = fields(settings.Admission)
+_doors: Final["WeakSet[Door]"] = WeakSet()
+
+
+class ShedderSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person would ask of a shedder. `refused` has the reasons that occurred, by name.
+
+    In `observe` mode nobody was refused: it is who would have been. `cancelled` is work that was
+    stopped because nobody waited for it any more; `late` is work that was finished all the same.
+    """
+
+    mode: Mode
+    door: AdmissionSnapshot
+    refused: dict[str, int]
+    cancelled: int
+    late: int
+    rates: ClientRatesSnapshot | None
+
+
+class Door:
+    """The parts of a shedder that its requests share.
+
+    `keywords` are those of a service's `admission` block in a system file, times in seconds.
+    """
+
+    def __init__(
+        self,
+        keywords: Mapping[str, Any],
+        *,
+        admission: settings.Admission | None,
+        mode: Mode,
+        exempt: Collection[str],
+        trusted: Collection[str],
+        client_rate: settings.ClientRate | float | None,
+        retry_after: tuple[int, int],
+    ) -> None:
+        one_of("mode", mode, get_args(Mode))
+        self.mode: Final[Mode] = mode
+        self.settings: Final = _settings(admission or settings.Admission(), keywords)
+        self.admission: Final = Admission(self.settings)
+        if isinstance(client_rate, int | float):
+            client_rate = settings.ClientRate(rate=client_rate)
+        self.rates: Final = None if client_rate is None else ClientRates(client_rate)
+        self.exempt: Final = frozenset((exempt,) if isinstance(exempt, str) else exempt)
+        self.trusts: Final = trusts(trusted) if trusted else None
+        # Luck from the machine: workers that were forked from one parent must not draw alike.
+        self.retry_after: Final = RetryAfter(*retry_after, SystemRandom())
+        self.now: Callable[[], Instant] = clocks.current().now
+        self.rate_refused = 0
+        self.cancelled = 0
+        self.late = 0
+        self._log_at: Instant = 0
+        self._logged = 0
+        _doors.add(self)
+
+    def on_refused(self, now: Instant, reason: Reason) -> None:
+        """Somebody was refused: say so in the log, at most once in ten seconds."""
+        self._logged += 1
+        if now < self._log_at:
+            return
+        door = self.admission.snapshot(now)
+        _log.warning(
+            "%s %d request(s) since the last such line, at most once in 10 s; the last because"
+            " %s; %d are in, of %d, and %d wait",
+            "would have refused" if self.mode == "observe" else "refused",
+            self._logged,
+            REFUSALS[reason].words,
+            door.inside,
+            door.limit,
+            door.waiting,
+        )
+        self._log_at = now + _LOG_EVERY
+        self._logged = 0
+
+    def snapshot(self) -> ShedderSnapshot:
+        """What a person would ask of it."""
+        now = self.now()
+        door = self.admission.snapshot(now)
+        refused = {
+            Reason(index).name.lower(): number
+            for index, number in enumerate(door.refused)
+            if number
+        }
+        if self.rate_refused:
+            refused["rate"] = self.rate_refused
+        return ShedderSnapshot(
+            mode=self.mode,
+            door=door,
+            refused=refused,
+            cancelled=self.cancelled,
+            late=self.late,
+            rates=None if self.rates is None else self.rates.snapshot(now),
+        )
+
+
+def _settings(base: settings.Admission, keywords: Mapping[str, Any]) -> settings.Admission:
+    changed = {}
+    for name, value in keywords.items():
+        field = _KEYS.get(name)
+        if field is None:
+            raise SettingsError(f"there is no setting {name!r}{nearest(name, list(_KEYS))}")
+        changed[name] = value_of(field, value)
+    return msgspec.structs.replace(base, **changed) if changed else base
+
+
+def _go_by(clock: clocks.Clock) -> None:
+    for door in tuple(_doors):
+        door.now = clock.now
+
+
+clocks.on_change(_go_by)
