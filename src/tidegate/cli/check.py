@@ -72,8 +72,9 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     )
     parser.add_argument(
         "--fail-on",
-        choices=["vulnerable", *source_code.LEVELS],
-        help="exit with 1 also for this verdict; of source code: from this severity on",
+        type=_level,
+        metavar="LEVEL",
+        help="vulnerable: exit with 1 also for that; of source code: error, warning or note",
     )
     parser.set_defaults(run=run)
 
@@ -168,6 +169,13 @@ def _read_traces(files: list[Path], write: Path | None, show: Callable[[str], No
     read = f"read from {found.spans:,} spans in {found.traces:,} traces"
     notes = (read + (f"; odd: {odd}" if odd else ""), *found.notes)
     return _Source(loads(text, name), name, notes, found.thin.says, found.thin.judged)
+
+
+def _level(text: str) -> str:
+    known = ("vulnerable", *source_code.LEVELS)
+    if text not in known:
+        raise argparse.ArgumentTypeError(f"expected one of {', '.join(known)}, found {text!r}")
+    return text
 
 
 def _seed(text: str) -> int:
