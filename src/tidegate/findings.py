@@ -39,7 +39,7 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
     """A figure with its unit, its range over the runs, and how it was got.
 
     `unit` is `share` (of one), `s`, `/s`, `x`, or a noun in the plural as `requests`. `how` is
-    `simulated` (runs > 0), `fluid` or `computed` (a closed form: no spread).
+    `simulated` (runs > 0), `measured` (live), `fluid` or `computed` (a closed form: no spread).
     """
 
     value: float
@@ -47,7 +47,7 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
     high: float
     unit: str
     runs: int = 0
-    how: Literal["simulated", "fluid", "computed", "assumed", "stated"] = "computed"
+    how: Literal["simulated", "measured", "fluid", "computed", "assumed", "stated"] = "computed"
 
 
 class Hop(msgspec.Struct, frozen=True, kw_only=True):

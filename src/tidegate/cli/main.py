@@ -11,12 +11,12 @@ import sys
 from collections.abc import Sequence
 
 from tidegate._version import __version__
-from tidegate.cli import check, init, schema
+from tidegate.cli import check, init, lab, schema
 from tidegate.errors import InputError, SettingsError, WorkerLost
 
 __all__ = ["build_parser", "main"]
 
-_COMMANDS = (check, init, schema)
+_COMMANDS = (check, init, schema, lab)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

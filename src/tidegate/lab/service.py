@@ -10,6 +10,7 @@ answer also in the worst of a storm.
 """
 
 import asyncio
+import os
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Mapping
@@ -30,7 +31,7 @@ from tidegate.runtime import clock
 from tidegate.settings import system as settings
 from tidegate.settings.policies import Queue
 from tidegate.sim.draw import drawer
-from tidegate.units import SECOND, Instant
+from tidegate.units import MILLISECOND, SECOND, Duration, Instant
 
 __all__ = ["Orders", "Slowdown", "Work", "application", "main", "playable"]
 
@@ -48,10 +49,14 @@ SendMessage = Callable[[Message], Awaitable[None]]
 
 
 class Orders(msgspec.Struct, frozen=True, kw_only=True):
-    """What to be: the service, and the seed of its luck."""
+    """What to be: the service, and the seed of its luck.
+
+    An answer more than `late_after` late by the machine's fault counts as tardy.
+    """
 
     service: settings.Service
     seed: int = 1
+    late_after: Duration = 50 * MILLISECOND
 
 
 class Slowdown(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,7 +177,14 @@ def application(orders: Orders, loop: asyncio.AbstractEventLoop) -> Starlette:
         return loop.call_at(when / SECOND, change)
 
     draw = drawer(service.time, Random(f"{orders.seed}/service"))
-    workers = Workers(service.workers, service.queue.limit, service.abandoned, draw=draw, at=at)
+    workers = Workers(
+        service.workers,
+        service.queue.limit,
+        service.abandoned,
+        late_after=orders.late_after,
+        draw=draw,
+        at=at,
+    )
     control = _Control(workers, plan)
     return Starlette(
         routes=[
@@ -195,8 +207,7 @@ async def _serve(orders: Orders, listener: socket.socket) -> None:
         )
     )
     serving = asyncio.create_task(server.serve(sockets=[listener]))
-    sys.stdout.write(f"{listener.getsockname()[1]}\n")
-    sys.stdout.flush()
+    os.write(1, f"{listener.getsockname()[1]}\n".encode())
     ended = asyncio.create_task(asyncio.to_thread(sys.stdin.buffer.read))
     await asyncio.wait({serving, ended}, return_when=asyncio.FIRST_COMPLETED)
     server.should_exit = server.force_exit = True

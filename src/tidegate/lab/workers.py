@@ -43,7 +43,8 @@ class Counts(msgspec.Struct, kw_only=True):
     """What a service has seen so far, and what it holds.
 
     `late` is finished work whose caller had gone, `dropped` what was skipped or stopped since its
-    caller had. `slowest` is the longest time, in nanoseconds, that a free worker went unnoticed.
+    caller had. `tardy` of those served were noticed later than `late_after`, the latest `latest`
+    late: then the process did not get the processor when it needed it.
     """
 
     arrived: int = 0
@@ -53,7 +54,8 @@ class Counts(msgspec.Struct, kw_only=True):
     dropped: int = 0
     waiting: int = 0
     busy: int = 0
-    slowest: Duration = 0
+    tardy: int = 0
+    latest: Duration = 0
 
 
 @final
@@ -69,6 +71,7 @@ class Workers:
         "_at",
         "_count",
         "_draw",
+        "_late_after",
         "_line",
         "_places",
         "_running",
@@ -82,6 +85,7 @@ class Workers:
         places: int | None,
         abandoned: Abandoned,
         *,
+        late_after: Duration,
         draw: Callable[[], float],
         at: Callable[[Instant, Job], Timer],
     ) -> None:
@@ -90,6 +94,7 @@ class Workers:
         self._count: Final = count
         self._places: Final = places
         self._abandoned: Final = abandoned
+        self._late_after: Final = late_after
         self._draw: Final = draw
         self._at: Final = at
         self._line: Final[deque[Job]] = deque()
@@ -116,7 +121,8 @@ class Workers:
         counts = self.counts
         counts.served += 1
         counts.late += job.gone
-        counts.slowest = max(counts.slowest, now - due)
+        counts.tardy += now - due > self._late_after
+        counts.latest = max(counts.latest, now - due)
         job.done()
         self._next(due)
 

@@ -1,9 +1,10 @@
-"""How does a client behave that nobody has taught better?
+"""How does a client behave that nobody has taught better, and how one with a guard?
 
-As the `calls` block of a system file says: it waits for `timeout`, tries `attempts` times in all,
-at once or after a `backoff`. The decisions are those of the simulator's clients, by the same
-`Execution`; only what performs them differs, so a difference between a simulation and a live run
-is one of the world and not of the client.
+`Client` does what the `calls` block of a system file says: it waits for `timeout`, tries `attempts`
+times in all, at once or after a `backoff`. The decisions are those of the simulator's clients, by
+the same `Execution`; only what performs them differs, so a difference between a simulation and a
+live run is one of the world and not of the client. `Guarded` makes its attempts behind a real
+guard, as users have it.
 
 Over HTTP a client that gives an attempt up closes its connection and opens a new one for the next:
 that is how the far side can know, and what it costs both sides.
@@ -20,13 +21,16 @@ import aiohttp
 from tidegate.core.execution import ATTEMPT, WAIT, Execution
 from tidegate.core.outcome import FAILURE, SUCCESS, TIMEOUT, Outcome
 from tidegate.core.pipeline import Pipeline
+from tidegate.errors import Rejected
 from tidegate.load.generator import Attempts
 from tidegate.runtime.classify import status_outcome
 from tidegate.runtime.clock import MONOTONIC, Clock
+from tidegate.runtime.dependency import Dependency
+from tidegate.runtime.guard import Guard
 from tidegate.settings.system import Call
 from tidegate.units import SECOND
 
-__all__ = ["Client", "Http", "Send"]
+__all__ = ["Client", "Guarded", "Http", "Send", "guard_for"]
 
 _DEPTH: Final = "Tidegate-Retry-Depth"
 
@@ -78,6 +82,59 @@ class Client:
             outcome = TIMEOUT
         attempts.ended(outcome.name.lower())
         return outcome
+
+
+class _Failed(Exception):  # noqa: N818 - how an attempt ended is no error of ours
+    """An attempt has ended other than well."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+
+
+def guard_for(name: str, call: Call) -> Guard:
+    """A guard that goes by `call` and that nobody else in this process shares."""
+    return Guard(Dependency(name, call), classify=_said)
+
+
+def _said(error: BaseException) -> Outcome | None:
+    return error.outcome if isinstance(error, _Failed) else None
+
+
+@final
+class Guarded:
+    """All clients of one call, behind the guard that `guard_for` has made."""
+
+    __slots__ = ("_guard", "_send")
+
+    def __init__(self, guard: Guard, send: Send) -> None:
+        self._guard: Final = guard
+        self._send: Final = send
+
+    async def __call__(self, attempts: Attempts) -> bool:
+        """Make one request, with all the attempts that the guard lets it have."""
+        number = 0
+
+        async def attempt() -> None:
+            nonlocal number
+            number += 1
+            attempts.sent(retry=number > 1)
+            outcome = TIMEOUT  # if it is cut off
+            try:
+                outcome = await self._send(number)
+            finally:
+                attempts.ended(outcome.name.lower())
+            if outcome is not SUCCESS:
+                raise _Failed(outcome)
+
+        try:
+            await self._guard.acall(attempt)
+        except Rejected:
+            attempts.rejected()
+        except (_Failed, TimeoutError):
+            pass
+        else:
+            return True
+        return False
 
 
 @final

@@ -3,7 +3,7 @@
 Latency counts from the *intended* start: a request that a busy generator sent a second late has
 kept its user waiting for that second too (Tene's coordinated omission). And a generator says of
 itself whether it kept up. Starts later than a tenth of what a client waits, or not sent at all
-because too many are out, are counted; with more than one in a hundred of them the run measured the
+because too many are out, are counted; with more than one in fifty of them the run measured the
 generator, and `saturated` is true.
 """
 
@@ -18,7 +18,7 @@ __all__ = ["Record", "blank", "merged"]
 
 _LATE_PART: Final = 10  # a tenth of the client's patience decides no request
 _LATE_MIN: Final = 5 * MILLISECOND  # below it an event loop is late by its own nature
-_SATURATED: Final = 0.01
+_SATURATED: Final = 0.02  # what so few do moves no figure by more than itself
 
 
 class Record(msgspec.Struct, kw_only=True):

@@ -18,7 +18,7 @@ from tidegate.findings import Hysteresis, Timeline
 from tidegate.report.figures import duration, rate, share
 from tidegate.report.markup import Markup, el, join
 
-__all__ = ["POINTS_MOST", "hysteresis", "timeline"]
+__all__ = ["POINTS_MOST", "Series", "hysteresis", "overlay", "timeline"]
 
 POINTS_MOST: Final = 120  # of one curve: three pixels each on a phone, and a table one can scroll
 
@@ -40,6 +40,10 @@ _DASHES: Final = {
     "today": None,
     "hidden": "2 3",
     "tips": "9 3 2 3",
+    "guarded": None,
+    "guarded-said": "3 3",
+    "unguarded": "9 4",
+    "unguarded-said": "2 4",
 }
 
 Number = float | None
@@ -104,6 +108,31 @@ def timeline(run: Timeline, *, key: str, of: str) -> Markup:
         legend=_legend(series, [], shaded="the trigger lasts"),
         table=_table("from", starts, series, _instant, _in_window(starts, run)),
         how=f"One simulated run, seed {run.seed}; each point is the mean of {duration(step)}.",
+    )
+
+
+def overlay(
+    series: Sequence[Series],
+    window: tuple[float, float],
+    *,
+    key: str,
+    title: str,
+    says: str,
+    how: str,
+) -> Markup:
+    """Rates of several runs of the same seconds over each other, from second 0; `window` shaded."""
+    starts = [float(second) for second in range(max(len(one.values) for one in series))]
+    across = _time_axis(0.0, starts[-1] + 1)
+    up = _axis(0, max(v for s in series for v in s.values if v is not None), rate, 4)
+    inside = ["yes" if window[0] <= at < window[1] else "no" for at in starts]
+    return _figure(
+        key=key,
+        title=title,
+        says=says,
+        plot=_plot(key, title, says, across, up, starts, series, window=window),
+        legend=_legend(series, [], shaded="the trigger lasts"),
+        table=_table("from", starts, series, _instant, inside),
+        how=how,
     )
 
 

@@ -4,7 +4,7 @@ As one JSON document, `tidegate.check/1`: the record `tidegate.findings.CheckRep
 the order in which they are declared, so that two documents can be compared line by line. Floats
 have six significant digits: more would be noise of the simulation, fewer would round a count.
 `docs/report.md` names every field; `schema` gives the JSON Schema (draft 2020-12) that the
-documents obey.
+documents obey. The storm of the lab is `tidegate.storm/1`, in the same way.
 """
 
 import math
@@ -14,6 +14,7 @@ import msgspec
 
 from tidegate.errors import InvariantError
 from tidegate.findings import CheckReport
+from tidegate.lab.findings import StormReport
 
 __all__ = ["render", "schema", "schema_text"]
 
@@ -21,7 +22,7 @@ _DIGITS: Final = 6
 _EXACT: Final = 2**53  # up to here a whole float is the same number as an int, and written as one
 
 
-def render(report: CheckReport) -> str:
+def render(report: CheckReport | StormReport) -> str:
     """The document, on one line, ended by a newline.
 
     A figure that is not finite is a bug of ours: `InvariantError` names it.

@@ -39,7 +39,7 @@ class Bench:
         self.finished: list[tuple[Instant, str]] = []
         draw: Callable[[], float] = more.pop("draw", lambda: 10.0)
         self.workers = Workers(
-            count, places, more.pop("abandoned", "finish"), draw=draw, at=self.at
+            count, places, more.pop("abandoned", "finish"), late_after=5, draw=draw, at=self.at
         )
 
     def at(self, due: Instant, job: Job) -> Timer:
@@ -77,7 +77,11 @@ def test_a_busy_machine_takes_nothing_from_the_capacity() -> None:
     arrive(bench, *"abc")
     bench.run(100)
     assert bench.finished == [(10, "a"), (20, "b"), (30, "c")]
-    assert bench.workers.counts.slowest == 7
+    assert (bench.workers.counts.tardy, bench.workers.counts.latest) == (3, 7)
+    bench.lag = 5
+    arrive(bench, "d", now=50)
+    bench.run(100)
+    assert (bench.workers.counts.tardy, bench.workers.counts.latest) == (3, 7)
 
 
 def test_a_full_line_refuses() -> None:

@@ -7,7 +7,8 @@ import pytest
 from virtual_seconds import SecondsClock, run
 
 from tidegate.core.outcome import FAILURE, OVERLOADED, SUCCESS, Outcome
-from tidegate.load.client import Client
+from tidegate.load.client import Client, Guarded, guard_for
+from tidegate.runtime import clock
 from tidegate.settings.policies import Backoff, Limit
 from tidegate.settings.system import Call
 from tidegate.units import MILLISECOND, SECOND, Instant
@@ -116,3 +117,37 @@ def test_a_request_that_is_cut_off_gives_its_place_back() -> None:
     far, told = Far((10 * SECOND, SUCCESS), (10, SUCCESS)), Told()
     assert run(cut())
     assert far.abandoned == 1
+
+
+def guarded(call: Call, far: Far, count: int = 1) -> tuple[list[bool], list[str]]:
+    async def all_at_once() -> list[bool]:
+        before = clock.use(CLOCK)
+        try:
+            client = Guarded(guard_for("far", call), far)
+            return await asyncio.gather(*(client(told) for _ in range(count)))
+        finally:
+            clock.use(before)
+
+    told = Told()
+    return run(all_at_once()), [what for _, what in told.said]
+
+
+def test_behind_a_guard_the_attempts_are_the_same() -> None:
+    far = Far((900, SUCCESS), (10, FAILURE), (100, SUCCESS))
+    ok, said = guarded(Call(timeout=500 * MILLISECOND, attempts=4), far)
+    assert ok == [True]
+    assert said == ["first", "timeout", "retry", "failure", "retry", "success"]
+    assert (far.numbers, far.abandoned) == ([1, 2, 3], 1)
+
+
+def test_behind_a_guard_all_attempts_used_is_no_answer() -> None:
+    assert guarded(Call(attempts=1), Far((10, OVERLOADED)))[0] == [False]
+    timeout = Call(timeout=MILLISECOND)
+    assert guarded(timeout, Far((10, SUCCESS))) == ([False], ["first", "timeout"])
+
+
+def test_what_the_guard_refuses_is_never_sent() -> None:
+    far = Far((10, SUCCESS))
+    ok, said = guarded(Call(limit=Limit(max=1)), far, count=3)
+    assert sorted(ok) == [False, False, True]
+    assert sorted(said) == ["first", "rejected", "rejected", "success"]

@@ -44,19 +44,19 @@ def test_what_ends_after_the_last_bin_counts_there() -> None:
     assert seen.attempts[-1] == 1
 
 
-def test_one_late_start_in_a_hundred_is_noise_and_more_are_saturation() -> None:
+def test_one_late_start_in_fifty_is_noise_and_more_are_saturation() -> None:
     seen = record()
-    for _ in range(99):
+    for _ in range(49):
         seen.on_start(0, 50 * MILLISECOND)  # exactly a tenth of the patience: not late
     seen.on_start(0, 51 * MILLISECOND)
     assert (seen.late, seen.saturated) == (1, False)
     assert seen.says == (
-        "1 of 100 starts were more than 50ms late (the latest 51ms) and 0 were missed"
+        "1 of 50 starts were more than 50ms late (the latest 51ms) and 0 were missed"
     )
     seen.on_missed(0)
     assert seen.saturated
-    assert seen.says.startswith("the generator was saturated: 1 of 101 starts")
-    assert seen.offered[0] == 101  # what was not sent was offered, too
+    assert seen.says.startswith("the generator was saturated: 1 of 51 starts")
+    assert seen.offered[0] == 51  # what was not sent was offered, too
 
 
 def test_percentiles_are_those_of_the_good_answers() -> None:

@@ -1,0 +1,313 @@
+"""Does the storm that was predicted come, and does a guard stop it?
+
+The story of a system file with one client, one call, one service and one slowdown: some seconds of
+health, the trigger, some seconds after. It is told four times with the same figures: simulated and
+live, without a guard and with one. Live means a real server process and real connections; the
+client without a guard is the one of the file, and the one with a guard is the same behind
+`tidegate.guard`.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from random import Random
+from statistics import median
+from typing import Final, Literal, NamedTuple
+
+import msgspec
+
+from tidegate.errors import SettingsError
+from tidegate.findings import Measure, Timeline
+from tidegate.lab.findings import How, StormAgreement, StormRun, Which
+from tidegate.lab.process import ServiceProcess
+from tidegate.lab.service import Orders, playable
+from tidegate.load.client import Client, Guarded, Http, guard_for
+from tidegate.load.generator import Caller, drive
+from tidegate.load.plan import arrivals, poisson, steady
+from tidegate.load.record import Record, blank
+from tidegate.runtime import clock
+from tidegate.settings import system as settings
+from tidegate.settings.policies import Adaptive, Limit
+from tidegate.settings.system import Call, System, Trigger, default_protection
+from tidegate.sim.world import World
+from tidegate.units import MILLISECOND, SECOND, Duration, Instant, format_duration
+
+__all__ = ["Series", "Storm", "agreement", "guarded", "live", "predicted", "story", "told"]
+
+BEFORE: Final = 4 * SECOND
+AFTER: Final = 10 * SECOND  # twice the 5 s within which it must be back
+
+_BACK_SHARE: Final = 0.95
+_BACK_FOR: Final = 5  # seconds running at that share: 700 requests of 140/s, so luck is small
+_COME_UP: Final = 300 * MILLISECOND  # from the plan to the first start, for the connections' sake
+_STARVED: Final = 0.02  # of the answers, as of the starts of a saturated generator
+_PATIENCE_MAX: Final = 60 * SECOND
+
+
+class Storm(NamedTuple):
+    """One story. `call` is what the client goes by; `lasts` is the trigger's time."""
+
+    system: System
+    client: str
+    call_name: str
+    call: Call
+    service_name: str
+    service: settings.Service
+    trigger: str
+    slowdown: float
+    before: Duration
+    lasts: Duration
+    after: Duration
+
+    @property
+    def rate(self) -> float:
+        """Offered per second."""
+        rate = self.system.clients[self.client].rate
+        assert rate is not None
+        return rate
+
+    @property
+    def left(self) -> float:
+        """What the service can do per second while the trigger lasts, of what is offered."""
+        assert self.service.workers is not None
+        assert self.service.time is not None
+        work = self.service.time.average * self.slowdown
+        return min(self.rate, self.service.workers * SECOND / work)
+
+    @property
+    def whole(self) -> Duration:
+        """From the first start to the last."""
+        return self.before + self.lasts + self.after
+
+    @property
+    def patience(self) -> Duration:
+        """How long a client waits for one request in all, as the simulator counts it."""
+        limit = self.call.deadline if self.call.deadline is not None else self.call.timeout
+        return _PATIENCE_MAX if limit is None else limit
+
+
+class Series(NamedTuple):
+    """What one run gave, second by second."""
+
+    offered: list[int]
+    good: list[int]
+    eventual: list[int]
+    attempts: list[int]
+    seed: int
+    doubt: str = ""
+
+
+def story(
+    system: System, *, lasts: Duration | None = None, before: Duration = BEFORE,
+    after: Duration = AFTER,
+) -> Storm:  # fmt: skip
+    """The storm that the file describes; `lasts` overrules how long its trigger does.
+
+    Raises SettingsError for what the lab cannot raise.
+    """
+    if len(system.clients) != 1 or len(system.services) != 1:
+        raise SettingsError("the lab raises a storm of one client and one service")
+    ((client_name, client),) = system.clients.items()
+    if client.rate is None:
+        raise SettingsError("the lab needs a rate of requests", path=("clients", client_name))
+    ((service_name, service),) = system.services.items()
+    playable(service_name, service)
+    if len(client.calls) != 1:
+        raise SettingsError("the lab makes one call a request", path=("clients", client_name))
+    ((call_name, call),) = client.calls.items()
+    if call.per_request != 1 or call.network is not None:
+        raise SettingsError(
+            "the lab makes one call a request, over the loopback",
+            path=("clients", client_name, "calls", call_name),
+        )
+    trigger_name, trigger = _slowdown(system)
+    assert trigger.slowdown is not None
+    lasts = trigger.for_ if lasts is None else lasts
+    if lasts is None:
+        raise SettingsError("say how long it lasts", path=("triggers", trigger_name, "for"))
+    return Storm(
+        system, client_name, call_name, default_protection(call), service_name, service,
+        trigger_name, trigger.slowdown, before, _whole(lasts), after,
+    )  # fmt: skip
+
+
+def guarded(storm: Storm) -> Storm:
+    """The same storm, its call as `tidegate.guard(name, limit=...)` would make it.
+
+    The safe defaults (a retry budget, a breaker, jittered backoff), and a limit on what is in
+    flight that finds itself, since nobody knows beforehand what a slow service can still do.
+    """
+    call = msgspec.structs.replace(storm.call, protect="default")
+    if call.limit is None:
+        call = msgspec.structs.replace(call, limit=Limit(adaptive=Adaptive()))
+    return storm._replace(call=default_protection(call))
+
+
+def predicted(storm: Storm, seed: int) -> Series:
+    """The storm in the simulator."""
+    client = storm.system.clients[storm.client]
+    client = msgspec.structs.replace(client, calls={storm.call_name: storm.call})
+    system = msgspec.structs.replace(storm.system, clients={storm.client: client})
+    end = storm.whole + _whole(storm.patience)
+    world = World(system, seed=seed, horizon=end)
+    trigger = Trigger(service=storm.service_name, slowdown=storm.slowdown, for_=storm.lasts)
+    world.plan(storm.trigger, trigger, storm.before)
+    world.run(end)
+    seconds = storm.whole // SECOND
+    tally, sent = world.clients[storm.client].tally, world.calls[storm.call_name]
+    return Series(
+        tally.offered[:seconds],
+        tally.good[:seconds],
+        tally.eventual[:seconds],
+        sent.attempts[:seconds],
+        seed,
+    )
+
+
+def live(storm: Storm, seed: int, *, guard: bool) -> Series:
+    """The storm on this machine: a server process, and its clients in this one.
+
+    With `guard`, they call through a guard that goes by the story's call. Takes as long as the
+    story does.
+    """
+    orders = Orders(service=storm.service, seed=seed, late_after=storm.patience // 10)
+    with ServiceProcess(orders) as process:
+        zero = clock.MONOTONIC.now() + _COME_UP
+        process.slow(storm.slowdown, at=zero + storm.before)
+        process.slow(1.0, at=zero + storm.before + storm.lasts)
+        record = asyncio.run(_sent(storm, seed, process.url, zero, guard=guard))
+        counts = process.counts()
+    doubts = [record.says] if record.saturated else []
+    if counts.tardy > _STARVED * counts.served:
+        doubts.append(
+            f"the service did not get the processor in time: {counts.tardy:,} of"
+            f" {counts.served:,} answers were late by its fault (the latest"
+            f" {format_duration(counts.latest)})"
+        )
+    seconds = storm.whole // SECOND
+    return Series(
+        record.offered[:seconds],
+        record.good[:seconds],
+        record.eventual[:seconds],
+        record.attempts[:seconds],
+        seed,
+        "; ".join(doubts),
+    )
+
+
+async def _sent(storm: Storm, seed: int, url: str, zero: Instant, *, guard: bool) -> Record:
+    """The story's load, from one generator."""
+    starts = arrivals(steady(storm.rate, storm.whole), poisson(Random(f"{seed}/arrivals")))
+    async with Http(url) as http:
+        caller: Caller
+        if guard:
+            caller = Guarded(guard_for(storm.call_name, storm.call), http)
+        else:
+            caller = Client(storm.call, http, Random(f"{seed}/backoff"))
+        return await drive(starts, caller, blank(storm.whole, storm.patience), zero=zero)
+
+
+def told(storm: Storm, client: Which, how: How, runs: Sequence[Series]) -> StormRun:
+    """The figures of one or more runs of the same story, and the timeline of the first."""
+    start, end = storm.before // SECOND, (storm.before + storm.lasts) // SECOND
+
+    def per_second(rows: Sequence[Sequence[int]], first: int, last: int | None) -> Measure:
+        return _measure([_mean(row[first:last]) for row in rows], "/s", how)
+
+    good = [run.good for run in runs]
+    back = [_back_after(run, end) for run in runs]
+    came_back = [seconds for seconds in back if seconds is not None]
+    during = per_second(good, start, end)
+    first = runs[0]
+    return StormRun(
+        client=client,
+        how=how,
+        before=per_second(good, 0, start),
+        during=during,
+        kept=_measure([_mean(row[start:end]) / storm.left for row in good], "share", how),
+        eventual=per_second([run.eventual for run in runs], start, end),
+        after=per_second(good, end, None),
+        attempts=per_second([run.attempts for run in runs], start, end),
+        back_after=_measure(came_back, "s", how) if len(came_back) == len(runs) else None,
+        timeline=Timeline(
+            seconds=[float(second) for second in range(len(first.good))],
+            offered=[float(count) for count in first.offered],
+            goodput=[float(count) for count in first.good],
+            attempts=[float(count) for count in first.attempts],
+            start=float(start),
+            end=float(end),
+            seed=first.seed,
+            client=storm.client,
+        ),
+        doubt=next((run.doubt for run in runs if run.doubt), ""),
+    )
+
+
+def agreement(
+    client: Which, simulated: Sequence[Series], measured: Sequence[Series]
+) -> list[StormAgreement]:
+    """Goodput and attempts of whole runs, per offered request, since luck offers more or fewer."""
+    return [
+        _compared(client, "goodput", _shares(simulated, "good"), _shares(measured, "good")),
+        _compared(
+            client, "attempts", _shares(simulated, "attempts"), _shares(measured, "attempts")
+        ),
+    ]
+
+
+def _shares(runs: Sequence[Series], field: str) -> list[float]:
+    return [sum(getattr(run, field)) / sum(run.offered) for run in runs]
+
+
+def _compared(
+    client: Which, what: Literal["goodput", "attempts"], said: list[float], seen: list[float]
+) -> StormAgreement:
+    return StormAgreement(
+        client=client,
+        what=what,
+        simulated=_measure(said, "per request", "simulated"),
+        measured=_measure(seen, "per request", "measured"),
+        difference=median(seen) / median(said) - 1,
+    )
+
+
+def _slowdown(system: System) -> tuple[str, Trigger]:
+    """The trigger that the lab can raise: it plays slowdowns that begin and end at once."""
+    for name, trigger in system.triggers.items():
+        if trigger.slowdown is None:
+            continue
+        fits = Trigger(service=trigger.service, slowdown=trigger.slowdown, for_=trigger.for_)
+        if msgspec.structs.replace(trigger, at=None) == fits:
+            return name, trigger
+    raise SettingsError(
+        "the lab raises a slowdown of the service, without a ramp; there is none",
+        path=("triggers",),
+    )
+
+
+def _back_after(run: Series, end: int) -> float | None:
+    """Seconds from the trigger's end until goodput is back for good; None if it is not."""
+    for second in range(end, len(run.good) - _BACK_FOR + 1):
+        offered = sum(run.offered[second : second + _BACK_FOR])
+        if sum(run.good[second : second + _BACK_FOR]) >= _BACK_SHARE * offered:
+            return float(second - end)
+    return None
+
+
+def _measure(values: Sequence[float], unit: str, how: How) -> Measure:
+    return Measure(
+        value=median(values),
+        low=min(values),
+        high=max(values),
+        unit=unit,
+        runs=len(values),
+        how=how,
+    )
+
+
+def _mean(counts: Sequence[int]) -> float:
+    return sum(counts) / len(counts)
+
+
+def _whole(duration: Duration) -> Duration:
+    """Up to the next whole second, since everything is counted by the second."""
+    return -(-duration // SECOND) * SECOND
