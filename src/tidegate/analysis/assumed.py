@@ -54,7 +54,8 @@ def in_words(trigger: Trigger) -> str:
         what.append(f"limited to {format_rate(trigger.rate_limit.rate)}")
     if trigger.per_request is not None:
         what.append(f"made {trigger.per_request:g}x per request")
-    some = "" if trigger.replicas is None else f" ({trigger.replicas} of its replicas)"
+    of = "its" if trigger.of is None else f"its {trigger.of}"
+    some = "" if trigger.replicas is None else f" ({trigger.replicas} of {of} replicas)"
     how_long = "until somebody acts"
     if trigger.for_ is not None:
         how_long = f"for {format_duration(trigger.for_)}"

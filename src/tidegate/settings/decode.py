@@ -84,7 +84,7 @@ class Decoder:
         known = fields(kind)
         parts: dict[str, Part] = {}
         if isinstance(node, Keys):
-            for key, child in node.entries.items():
+            for key, child in self._parted(kind, node.entries, path).items():
                 if key not in known:
                     self._refuse(_no_such_key(key, tuple(known)), child.at, (*path, key))
                 field = known[key]
@@ -98,6 +98,29 @@ class Decoder:
             field = self._main_key(kind, node, path)
             parts[field.name] = self.value(field.shape, entry, path, blank_for(kind, field, blank))
         return Record(kind, path, parts)
+
+    def _parted(
+        self, kind: type[Settings], entries: dict[str, Entry], path: Path
+    ) -> dict[str, Entry]:
+        """The keys; `replicas: 1 of 3` as the two that it stands for."""
+        if kind.both is None:
+            return entries
+        key, word, second = kind.both
+        entry = entries.get(key)
+        if entry is None or not isinstance(entry.node, Text) or word not in entry.node.text:
+            return entries
+        if second in entries:
+            self._refuse(
+                f"expected {key} to say it all, as {entry.node.shown}, or {second} beside it, not"
+                " both",
+                entries[second].at,
+                (*path, second),
+            )
+        first, _, last = entry.node.text.partition(word)
+        return entries | {
+            key: Entry(entry.at, entry.node._replace(text=first.strip())),
+            second: Entry(entry.at, entry.node._replace(text=last.strip())),
+        }
 
     def _main_key(self, kind: type[Settings], node: Node, path: Path) -> Field:
         known = fields(kind).values()

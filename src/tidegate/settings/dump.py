@@ -61,7 +61,11 @@ def inline(record: Settings) -> str:
     said, main = _said(record), _main_field(type(record))
     if main is not None and said in ([], [main]) and getattr(record, main.name) is not None:
         return _scalar(main.shape, getattr(record, main.name))
-    return f"{{{', '.join(f'{f.key}: {_flow(f.shape, getattr(record, f.name))}' for f in said)}}}"
+    told = {f.key: _flow(f.shape, getattr(record, f.name)) for f in said}
+    if record.both is not None and record.both[2] in told:
+        key, word, second = record.both
+        told[key] += word + told.pop(second)
+    return f"{{{', '.join(f'{key}: {text}' for key, text in told.items())}}}"
 
 
 def patch(changes: Changes) -> str:

@@ -238,6 +238,7 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
         "for": M("how long it lasts", "60s", "until an action ends it"),
         "ramp": M("how long it takes to reach full strength", "10s", "at once"),
         "replicas": M("how many of the service's replicas", "1", "all"),
+        "of": M("how many replicas the service has; also written `replicas: 1 of 3`", "3"),
         "slowdown": M("own work that starts in it takes so many times as long", "4x"),
         "freeze": M("true: nothing at the service makes progress", "true"),
         "capacity": M("share of workers that is left; work in progress finishes", "50%"),

@@ -43,10 +43,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The base of every settings record.
 
     `shorthand` names the field that a bare value stands for: `budget: 10%` is
-    `budget: {ratio: 10%}`.
+    `budget: {ratio: 10%}`. `both` is a key, a word and a second key: `replicas: 1 of 3` gives both.
     """
 
     shorthand: ClassVar[str | None] = None
+    both: ClassVar[tuple[str, str, str] | None] = None
 
 
 class Budget(Settings, frozen=True, kw_only=True):

@@ -67,6 +67,8 @@ def _outer_blank(kind: type[Settings]) -> Blank | None:
 
 def _property(kind: type[Settings], field: Field, outer: Blank | None) -> Json:
     found = _value(field.shape, blank_for(kind, field, outer))
+    if kind.both is not None and field.key == kind.both[0]:
+        found["pattern"] = f"^({pattern('count')})({kind.both[1]}[0-9]{{1,18}})?$"
     found["description"] = MEANINGS[kind][field.key].says
     if isinstance(field.shape, Number) and field.default is not None:
         found["default"] = write_number(field.shape.unit, field.default)

@@ -233,7 +233,11 @@ class Trigger(Settings, frozen=True, kw_only=True, rename={"for_": "for"}):
 
     `at` counts from the start of the run; left out, it comes once the system has settled. `for`
     left out means until an action ends it. `ramp` is how long it takes to reach full strength.
+    `replicas` is how many of the service's it hits, `of` how many there are; in a file both are
+    written `replicas: 1 of 3`.
     """
+
+    both: ClassVar[tuple[str, str, str] | None] = ("replicas", " of ", "of")
 
     service: str | None = None
     client: str | None = None
@@ -242,6 +246,7 @@ class Trigger(Settings, frozen=True, kw_only=True, rename={"for_": "for"}):
     for_: Duration | None = None
     ramp: Duration | None = None
     replicas: Count | None = None
+    of: Count | None = None
     slowdown: Factor | None = None
     freeze: bool = False
     capacity: Share | None = None
@@ -257,8 +262,7 @@ class Trigger(Settings, frozen=True, kw_only=True, rename={"for_": "for"}):
             value = getattr(self, key)
             if value is not None:
                 whole(key, value, 0, 30 * DAY, "a duration from 0s to 30d")
-        if self.replicas is not None:
-            whole("replicas", self.replicas, 1, 10_000, "a whole number from 1 to 10000")
+        self._check_replicas()
         if self.per_request is not None:
             finite("per_request", self.per_request, 0, 1000, "a number from 0 to 1000")
         if self.slowdown is not None:
@@ -276,6 +280,16 @@ class Trigger(Settings, frozen=True, kw_only=True, rename={"for_": "for"}):
             if self.ramp is not None and self.ramp > self.for_:
                 raise refuse("ramp", "at most as long as the trigger itself", self.ramp)
         _effects_fit(self, self.target_kind, _TRIGGER_EFFECTS)
+
+    def _check_replicas(self) -> None:
+        if self.replicas is not None:
+            whole("replicas", self.replicas, 1, 10_000, "a whole number from 1 to 10000")
+        if self.of is not None:
+            whole("of", self.of, 1, 10_000, "a whole number from 1 to 10000")
+            if self.replicas is None:
+                raise refuse("of", "replicas beside it, as in `replicas: 1 of 3`", self.of)
+            if self.replicas > self.of:
+                raise refuse("replicas", f"at most the {self.of} that there are", self.replicas)
         if self.replicas is not None and self.service is None:
             raise SettingsError("only a service has replicas", path=("replicas",))
 
@@ -482,6 +496,15 @@ class System(Settings, frozen=True, kw_only=True):
                             f"there is no {kind} {target!r}{nearest(target, names)}",
                             path=(section, name, kind),
                         )
+        for name, trigger in self.triggers.items():
+            if trigger.of is not None and trigger.service is not None:
+                there = self.services[trigger.service].replicas
+                if trigger.of != there:
+                    raise SettingsError(
+                        f"it says {trigger.replicas} of {trigger.of}, but {trigger.service} has"
+                        f" {there} replica{'' if there == 1 else 's'}",
+                        path=("triggers", name, "replicas"),
+                    )
         for name, action in self.actions.items():
             if action.ends is not None and action.ends not in self.triggers:
                 raise SettingsError(
