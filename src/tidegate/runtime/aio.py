@@ -57,6 +57,7 @@ def guarded(  # noqa: C901 - flat, for the reason in its docstring
             if type(permit) is not Permit:
                 refusal = dependency.refuse(now, permit, guard)
         if type(permit) is not Permit:
+            dependency.catch_up_if_changed()
             if guard.fallback is not None:
                 return await _fall_back(guard, args, kwargs)  # type: ignore[no-any-return]
             raise dependency.rejection(*refusal)

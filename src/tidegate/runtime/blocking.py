@@ -49,6 +49,7 @@ def guarded(guard: Guard, function: Callable[_P, _T]) -> Callable[_P, _T]:
             if type(permit) is not Permit:
                 refusal = dependency.refuse(now, permit, guard)
         if type(permit) is not Permit:
+            dependency.catch_up_if_changed()
             if guard.fallback is not None:
                 return guard.fallback(*args, **kwargs)  # type: ignore[no-any-return]
             raise dependency.rejection(*refusal)

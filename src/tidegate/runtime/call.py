@@ -133,7 +133,6 @@ class Call:
         paid = outcome is SUCCESS or self.last or self._is_paid(outcome)
         with dependency.lock:
             now = dependency.now()
-            dependency.look_before_a_retry(now)
             if outcome is not SUCCESS:
                 dependency.outcomes[outcome] += 1
             if self.last:

@@ -10,9 +10,9 @@ still under way.
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
-from typing import Any, Final, NamedTuple, Protocol, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, final
 from weakref import WeakSet
 
 from tidegate.core.outcome import Outcome, Reason, Rejection, Transition
@@ -28,6 +28,9 @@ from tidegate.errors import (
 from tidegate.runtime import clock as clocks
 from tidegate.settings.system import Call
 from tidegate.units import SECOND, Duration, Instant
+
+if TYPE_CHECKING:
+    from tidegate.runtime.shared.lane import Lane
 
 __all__ = ["LISTENERS", "Dependency", "GuardSnapshot", "Listener", "View"]
 
@@ -77,6 +80,11 @@ class View(Protocol):
     @property
     def fallback(self) -> Callable[..., Any] | None:
         """What answers in the place of a call that cannot."""
+        ...
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The dependency's, or one that shares its policies."""
         ...
 
     def renew(self) -> None:
@@ -129,6 +137,7 @@ class Dependency:
         "clock",
         "failed",
         "fallback",
+        "lane",
         "late",
         "listeners",
         "lock",
@@ -158,7 +167,8 @@ class Dependency:
         self.pipeline = Pipeline(settings, self._rng)
         self.views: WeakSet[View] = WeakSet()  # guards, whose pipelines are made from ours
         self.listeners: tuple[Listener, ...] = ()
-        self.look_at: Instant = _NEVER
+        self.lane: Lane | None = None  # to the other processes of the host
+        self.look_at: Instant = 0
         self._count_from_zero()
         self._lines = self._lines_lost = 0
         self._lines_from: Instant = 0
@@ -166,10 +176,26 @@ class Dependency:
     # What is asked now and then.
 
     def look(self, now: Instant) -> None:
-        """Under the lock, when `look_at` has come: see what the other processes have done."""
+        """Under the lock, when `look_at` has come: see what the other processes have done.
 
-    def look_before_a_retry(self, now: Instant) -> None:
-        """Under the lock: the retries of all processes count together, so look just now."""
+        The first look joins them. Whoever goes by another clock than theirs stays alone: a test.
+        """
+        if self.clock is not clocks.MONOTONIC:
+            self.look_at = _NEVER
+            return
+        if self.lane is None:
+            from tidegate.runtime.shared.lane import attach
+
+            self.lane = attach(self.name, self._pipelines, now)
+        else:
+            self.lane.look(now)
+        self.look_at = _NEVER if self.lane is None else self.lane.look_at
+
+    def _pipelines(self) -> Iterator[Pipeline]:
+        yield self.pipeline
+        for view in self.views:
+            if view.pipeline is not self.pipeline:
+                yield view.pipeline
 
     def pay(self) -> bool:
         """Take a token for a retry further in; False if there is none.
@@ -177,10 +203,8 @@ class Dependency:
         Whoever asks holds no lock: two layers may be nested either way round.
         """
         with self.lock:
-            now = self.now()
-            self.look_before_a_retry(now)
             budget = self.pipeline.budget
-            return budget is None or budget.try_retry(now)
+            return budget is None or budget.try_retry(self.now())
 
     # What went wrong, in words.
 
@@ -198,10 +222,13 @@ class Dependency:
     def rejection(self, reason: Reason, wait: Duration | None) -> Rejected:
         """A fresh exception for a call that is not sent: each carries its own traceback."""
         later = None if wait is None else wait / SECOND
-        return _ERRORS.get(reason, Rejected)(self.name, _WORDS[reason], later)
+        return _ERRORS.get(reason, Rejected)(self.name, self.words(reason), later)
 
     def words(self, reason: Reason) -> str:
         """Why, as the end of a sentence."""
+        hold = None if self.lane is None else self.lane.hold
+        if reason is Reason.HELD and hold is not None:
+            return f"it is held open by {hold.author}: {hold.reason}"
         return _WORDS[reason]
 
     # What changed.
@@ -212,11 +239,21 @@ class Dependency:
             changes = self.pipeline.drain_transitions()
         self.tell(changes)
 
+    def catch_up_if_changed(self) -> None:
+        """The same after a refusal, which time or another process may have brought about."""
+        breaker = self.pipeline.breaker
+        if breaker is not None and breaker.changes:
+            self.catch_up()
+
     def tell(self, changes: list[Transition]) -> None:
         """Hand changes of state to the log and to every listener. Not under the lock.
 
-        A listener that raises is logged and stops neither the call nor the other listeners.
+        A listener that raises is logged and stops neither the call nor the other listeners. The
+        other processes are to hear of it as soon.
         """
+        if changes and self.lane is not None:
+            with self.lock:
+                self.look(self.now())
         for change in changes:
             self._write(change)
             for listener in (*self.listeners, *LISTENERS):
@@ -253,6 +290,8 @@ class Dependency:
             self.settings = settings
             for view in self.views:
                 view.renew()
+            if self.lane is not None:
+                self.lane.bind(self.now())
 
     def adjusted(self, settings: Call) -> Pipeline:
         """A pipeline on other terms that shares our policies."""
@@ -265,6 +304,7 @@ class Dependency:
         """
         self.lock = threading.Lock()
         self._rng.seed(seed)
+        self.lane, self.look_at = None, 0
         self.pipeline = Pipeline(self.settings, self._rng)
         self._count_from_zero()
         for view in self.views:
