@@ -28,7 +28,9 @@ from starlette.routing import Route
 from tidegate.errors import SettingsError
 from tidegate.lab.workers import Job, Workers
 from tidegate.runtime import clock
+from tidegate.server.asgi import App, LoadShedder
 from tidegate.settings import system as settings
+from tidegate.settings.admission import Admission
 from tidegate.settings.policies import Queue
 from tidegate.sim.draw import drawer
 from tidegate.units import MILLISECOND, SECOND, Duration, Instant
@@ -49,14 +51,16 @@ SendMessage = Callable[[Message], Awaitable[None]]
 
 
 class Orders(msgspec.Struct, frozen=True, kw_only=True):
-    """What to be: the service, and the seed of its luck.
+    """What to be: the service, the seed of its luck, and our door before it, if any.
 
-    An answer more than `late_after` late by the machine's fault counts as tardy.
+    An answer more than `late_after` late by the machine's fault counts as tardy. The door believes
+    its callers, who are on the same machine.
     """
 
     service: settings.Service
     seed: int = 1
     late_after: Duration = 50 * MILLISECOND
+    door: Admission | None = None
 
 
 class Slowdown(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,7 +168,7 @@ class _Control:
         return Response(status_code=204)
 
 
-def application(orders: Orders, loop: asyncio.AbstractEventLoop) -> Starlette:
+def application(orders: Orders, loop: asyncio.AbstractEventLoop) -> App:
     """The service as an ASGI application whose workers go by `loop`."""
     service = orders.service
     assert service.workers is not None
@@ -186,13 +190,16 @@ def application(orders: Orders, loop: asyncio.AbstractEventLoop) -> Starlette:
         at=at,
     )
     control = _Control(workers, plan)
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/", Work(workers, now)),
             Route("/control", control.tell, methods=["GET"]),
             Route("/control", control.plan, methods=["POST"]),
         ]
     )
+    if orders.door is None:
+        return app
+    return LoadShedder(app, admission=orders.door, trusted=("*",), exempt=("/control",))
 
 
 async def _serve(orders: Orders, listener: socket.socket) -> None:

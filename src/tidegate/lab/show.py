@@ -14,7 +14,8 @@ from typing import Final
 from tidegate._version import __version__
 from tidegate.findings import Measure
 from tidegate.lab.findings import StormReport, StormRun
-from tidegate.lab.storm import Storm, agreement, guarded, live, predicted, told
+from tidegate.lab.live import live
+from tidegate.lab.storm import Storm, agreement, guarded, predicted, told
 from tidegate.settings.system import Call
 from tidegate.units import SECOND, format_duration, format_share
 

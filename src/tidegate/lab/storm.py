@@ -1,15 +1,11 @@
-"""Does the storm that was predicted come, and does a guard stop it?
+"""Which storm is it, what does the simulator say of it, and which figures are told of any run?
 
-The story of a system file with one client, one call, one service and one slowdown: some seconds of
-health, the trigger, some seconds after. It is told four times with the same figures: simulated and
-live, without a guard and with one. Live means a real server process and real connections; the
-client without a guard is the one of the file, and the one with a guard is the same behind
-`tidegate.guard`.
+A `Storm` is the story of a system file with one client, one call, one service and one slowdown:
+some seconds of health, the trigger, some seconds after. Whoever runs it, the simulator here or the
+machine in `live`, gives a `Series`, and the same figures are made of both.
 """
 
-import asyncio
 from collections.abc import Sequence
-from random import Random
 from statistics import median
 from typing import Final, Literal, NamedTuple
 
@@ -18,28 +14,20 @@ import msgspec
 from tidegate.errors import SettingsError
 from tidegate.findings import Measure, Timeline
 from tidegate.lab.findings import How, StormAgreement, StormRun, Which
-from tidegate.lab.process import ServiceProcess
-from tidegate.lab.service import Orders, playable
-from tidegate.load.client import Client, Guarded, Http, guard_for
-from tidegate.load.generator import Caller, drive
-from tidegate.load.plan import arrivals, poisson, steady
-from tidegate.load.record import Record, blank
-from tidegate.runtime import clock
+from tidegate.lab.service import playable
 from tidegate.settings import system as settings
 from tidegate.settings.policies import Adaptive, Limit
 from tidegate.settings.system import Call, System, Trigger, default_protection
 from tidegate.sim.world import World
-from tidegate.units import MILLISECOND, SECOND, Duration, Instant, format_duration
+from tidegate.units import SECOND, Duration
 
-__all__ = ["Series", "Storm", "agreement", "guarded", "live", "predicted", "story", "told"]
+__all__ = ["Series", "Storm", "agreement", "guarded", "predicted", "story", "told"]
 
 BEFORE: Final = 4 * SECOND
 AFTER: Final = 10 * SECOND  # twice the 5 s within which it must be back
 
 _BACK_SHARE: Final = 0.95
 _BACK_FOR: Final = 5  # seconds running at that share: 700 requests of 140/s, so luck is small
-_COME_UP: Final = 300 * MILLISECOND  # from the plan to the first start, for the connections' sake
-_STARVED: Final = 0.02  # of the answers, as of the starts of a saturated generator
 _PATIENCE_MAX: Final = 60 * SECOND
 
 
@@ -161,49 +149,6 @@ def predicted(storm: Storm, seed: int) -> Series:
         sent.attempts[:seconds],
         seed,
     )
-
-
-def live(storm: Storm, seed: int, *, guard: bool) -> Series:
-    """The storm on this machine: a server process, and its clients in this one.
-
-    With `guard`, they call through a guard that goes by the story's call. Takes as long as the
-    story does.
-    """
-    orders = Orders(service=storm.service, seed=seed, late_after=storm.patience // 10)
-    with ServiceProcess(orders) as process:
-        zero = clock.MONOTONIC.now() + _COME_UP
-        process.slow(storm.slowdown, at=zero + storm.before)
-        process.slow(1.0, at=zero + storm.before + storm.lasts)
-        record = asyncio.run(_sent(storm, seed, process.url, zero, guard=guard))
-        counts = process.counts()
-    doubts = [record.says] if record.saturated else []
-    if counts.tardy > _STARVED * counts.served:
-        doubts.append(
-            f"the service did not get the processor in time: {counts.tardy:,} of"
-            f" {counts.served:,} answers were late by its fault (the latest"
-            f" {format_duration(counts.latest)})"
-        )
-    seconds = storm.whole // SECOND
-    return Series(
-        record.offered[:seconds],
-        record.good[:seconds],
-        record.eventual[:seconds],
-        record.attempts[:seconds],
-        seed,
-        "; ".join(doubts),
-    )
-
-
-async def _sent(storm: Storm, seed: int, url: str, zero: Instant, *, guard: bool) -> Record:
-    """The story's load, from one generator."""
-    starts = arrivals(steady(storm.rate, storm.whole), poisson(Random(f"{seed}/arrivals")))
-    async with Http(url) as http:
-        caller: Caller
-        if guard:
-            caller = Guarded(guard_for(storm.call_name, storm.call), http)
-        else:
-            caller = Client(storm.call, http, Random(f"{seed}/backoff"))
-        return await drive(starts, caller, blank(storm.whole, storm.patience), zero=zero)
 
 
 def told(storm: Storm, client: Which, how: How, runs: Sequence[Series]) -> StormRun:

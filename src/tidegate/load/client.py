@@ -25,14 +25,14 @@ from tidegate.errors import Rejected
 from tidegate.load.generator import Attempts
 from tidegate.runtime.classify import status_outcome
 from tidegate.runtime.clock import MONOTONIC, Clock
+from tidegate.runtime.context import Ambient
 from tidegate.runtime.dependency import Dependency
 from tidegate.runtime.guard import Guard
+from tidegate.runtime.wire import outgoing
 from tidegate.settings.system import Call
-from tidegate.units import SECOND
+from tidegate.units import SECOND, Duration
 
 __all__ = ["Client", "Guarded", "Http", "Send", "guard_for"]
-
-_DEPTH: Final = "Tidegate-Retry-Depth"
 
 Send = Callable[[int], Awaitable[Outcome]]
 """Makes one attempt, told its number from 1 on; whoever calls it may cancel it."""
@@ -143,12 +143,15 @@ class Http:
 
     An answer counts when all of it is there. With `reconnect` every attempt opens a connection of
     its own, as a client without a pool does; else those that were answered are used again. With
-    `marks` a retry says that it is one, so that the far side can give it up first.
+    `patience` each attempt says for how long it is waited for and how many retries deep it is, so
+    that the far side can choose.
     """
 
-    def __init__(self, url: str, *, marks: bool = False, reconnect: bool = False) -> None:
+    def __init__(
+        self, url: str, *, patience: Duration | None = None, reconnect: bool = False
+    ) -> None:
         self._url: Final = url
-        self._marks: Final = marks
+        self._patience: Final = patience
         self._reconnect: Final = reconnect
         self._session: aiohttp.ClientSession | None = None
 
@@ -172,7 +175,9 @@ class Http:
     async def __call__(self, number: int) -> Outcome:
         """One attempt. An answer below 500 but 429 is well; no answer at all is a failure."""
         assert self._session is not None, "to be used within `async with`"
-        headers = {_DEPTH: str(number - 1)} if self._marks else None
+        headers = None
+        if self._patience is not None:
+            headers = outgoing(0, Ambient(deadline=self._patience), retries=number - 1)
         try:
             async with self._session.get(self._url, headers=headers) as answer:
                 await answer.read()
