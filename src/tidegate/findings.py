@@ -167,7 +167,11 @@ class TriggerResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cure(msgspec.Struct, frozen=True, kw_only=True):
-    """One change that was tried, what it does to each trigger, and what it costs in health."""
+    """One change that was tried, what it does to each trigger, and what it costs in health.
+
+    `holds_in` is the share of what the file leaves open in which it cures the worst trigger; None
+    where nothing is open, or where it was not asked.
+    """
 
     cure: str
     yaml: str
@@ -178,6 +182,7 @@ class Cure(msgspec.Struct, frozen=True, kw_only=True):
     recovered_after: Measure | None
     cost: str
     confirmed: bool
+    holds_in: Measure | None = None
     says: str
 
 

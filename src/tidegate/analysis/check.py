@@ -27,7 +27,7 @@ from tidegate.analysis.cures import (
 from tidegate.analysis.graph import Graph
 from tidegate.analysis.loop import binding_service, sustaining_loop
 from tidegate.analysis.outcome import SEVERITY
-from tidegate.analysis.rating import Case, Rating, is_bad, rate
+from tidegate.analysis.rating import Case, Rating, ends_well, is_bad, rate
 from tidegate.analysis.results import (
     action_result,
     common_outcome,
@@ -46,6 +46,7 @@ from tidegate.findings import (
     TriggerResult,
     UnknownEffect,
 )
+from tidegate.settings.dump import Changes
 from tidegate.settings.load import Draft
 from tidegate.settings.system import Action, System, Trigger, protected
 from tidegate.settings.unknowns import Path, sample
@@ -66,6 +67,7 @@ _RATED_TRIGGERS: Final = 5  # bad triggers under which every cure is rated, the 
 _CONFIRMED: Final = 3  # cures that are confirmed
 _ATTEMPTS_A_RUN: Final = 400_000  # above it a smaller copy is simulated
 _AROUND: Final = 150  # seconds before and after a trigger that are simulated as well
+_VARIED: Final = 3  # cures that are put to every draw of the open numbers
 _DRAWS: Final = 48  # of the open numbers: shares are known to within a seventh (Wilson, 95 %)
 _REST: Final = 300 * SECOND  # so long the system is left alone, to see whether it falls by itself
 
@@ -115,6 +117,7 @@ class Check:
         self._named: Final = self._with_triggers()
         self.runs: Final[dict[str, list[Run]]] = {}
         self._divisors: Final[dict[str | None, int]] = {}
+        self._changes: Final[dict[str, Changes]] = {}
 
     def run(self) -> CheckReport:
         """Everything, in order; Ctrl-C ends it early with what is known."""
@@ -220,9 +223,7 @@ class Check:
 
     def _try_cures(self) -> None:
         """Rate every cure of the bad triggers by the fluid, and simulate the best."""
-        bad = [t for t in self.triggers if is_bad(t.outcome)]
-        bad = bad or [t for t in self.triggers if not t.objective_met]
-        bad.sort(key=lambda t: (-SEVERITY[t.outcome], -t.harm.value))
+        bad = self._bad()
         if not bad or self.loop is None or self.binding is None:
             return
         names = [t.trigger for t in bad[:_RATED_TRIGGERS]]
@@ -230,12 +231,19 @@ class Check:
         self.skipped.extend(f"{c.name}: beyond {MAX_CURES} cures" for c in made[MAX_CURES:])
         rated = self._rated(names, made[:MAX_CURES])
         rated = sorted([*self._with_a_fence(names, rated), *rated], key=_promise)
+        self._changes.update((candidate.name, candidate.changes) for candidate, _ in rated)
         for rank, (candidate, ratings) in enumerate(rated):
             if rank < _CONFIRMED:
                 self._confirm(names[0], candidate, ratings)
             else:
                 self.cures.append(rated_cure(candidate, ratings, names[0]))
-        self.cures.sort(key=lambda cure: (not cure.cures, not cure.confirmed))
+        self.cures.sort(key=_widest)
+
+    def _bad(self) -> list[TriggerResult]:
+        """The triggers that want a cure, the worst first."""
+        bad = [t for t in self.triggers if is_bad(t.outcome)]
+        bad = bad or [t for t in self.triggers if not t.objective_met]
+        return sorted(bad, key=lambda t: (-SEVERITY[t.outcome], -t.harm.value))
 
     def _rated(self, triggers: Sequence[str], made: Sequence[Candidate]) -> list[_Rated]:
         """Each with what the fluid says of it under each trigger, the most promising first."""
@@ -287,6 +295,30 @@ class Check:
         bad = [is_bad(found.outcome) for found in self.runner.each(rate, cases, "unknowns")]
         self.holds_in = holding(bad, is_bad(worst.outcome))
         self.unknowns = effects(self.draft.unknowns, draws, bad)
+        self._vary_cures([case.system for case in cases])
+
+    def _vary_cures(self, drawn: Sequence[System]) -> None:
+        """Put the best cures to each draw: what cures the middle may be too little elsewhere."""
+        bad = self._bad()
+        tried = [cure for cure in self.cures if cure.cures][:_VARIED]
+        cases = [
+            Case(changed(system, self._changes[cure.cure]), bad[0].trigger)
+            for cure in tried
+            for system in drawn
+        ]
+        ratings = self.runner.each(rate, cases, "cures of what is open")
+        for place, cure in enumerate(tried):
+            seen = ratings[place * len(drawn) : (place + 1) * len(drawn)]
+            within = self.system.objective.within
+            failing = [not ends_well(rating, within) for rating in seen]
+            held = msgspec.structs.replace(holding(failing, verdict_is_bad=False), how="fluid")
+            self.cures[self.cures.index(cure)] = msgspec.structs.replace(cure, holds_in=held)
+        self.cures.sort(key=_widest)
+
+
+def _widest(cure: Cure) -> tuple[bool, bool, float]:
+    """What cures before what does not, the confirmed first, and what holds in most of the draws."""
+    return not cure.cures, not cure.confirmed, -cure.holds_in.value if cure.holds_in else 0.0
 
 
 def _promise(rated: _Rated) -> tuple[int, float]:

@@ -10,8 +10,9 @@ from tidegate.analysis.fluid import Course, simulate_graph
 from tidegate.analysis.outcome import SEVERITY
 from tidegate.findings import Measure, Outcome
 from tidegate.settings.system import System
+from tidegate.units import SECOND, Duration
 
-__all__ = ["Case", "Rating", "is_bad", "rate"]
+__all__ = ["Case", "Rating", "ends_well", "is_bad", "rate"]
 
 
 class Case(NamedTuple):
@@ -64,3 +65,8 @@ def rate(case: Case) -> Rating:
 def is_bad(outcome: Outcome) -> bool:
     """Whether an outcome is worse than a recovery."""
     return SEVERITY[outcome] >= SEVERITY["slow to drain"]
+
+
+def ends_well(rating: Rating, within: Duration) -> bool:
+    """Whether it recovers, and as soon as the objective asks."""
+    return not is_bad(rating.outcome) and (rating.recovered_after or 0.0) <= within / SECOND

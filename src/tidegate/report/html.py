@@ -287,11 +287,15 @@ def _tried(cure: Cure) -> tuple[Cell, ...]:
 
 def _cured(cure: Cure) -> Markup:
     verdict = cure_verdict(cure)
-    return blocks.badge({"yes": "stable", "maybe": "vulnerable"}.get(verdict, "no limit"), verdict)
+    tone = {"yes": "stable", "maybe": "vulnerable"}.get(verdict.split()[0], "no limit")
+    return blocks.badge(tone, verdict)
 
 
 def _cure(cure: Cure) -> Markup:
     doubt = "" if cure.confirmed else " Not confirmed by further runs."
+    if cure.holds_in is not None:
+        runs = plural(cure.holds_in.runs, "sample")
+        doubt += f" It cures in {figure(cure.holds_in)} of what is open ({runs})."
     outcomes = "; ".join(f"{name}: {outcome}" for name, outcome in cure.by_trigger.items())
     return el(
         "article",

@@ -245,6 +245,7 @@ def _cures(report: CheckReport, width: int) -> list[str]:
         head = (title, "cures", "in time during", "back after", "costs")
         lines += _laid(Columns(head, rows, width=width), rows)
         lines += _more(len(told) - _CURES, "cure", width)
+        lines += _in_what_is_open(told[:_CURES], width)
         lines += _to_write(told[0], width) if told[0].cures else []
     elif report.skipped:
         lines += ["CURES"]
@@ -259,6 +260,16 @@ def _cure(cure: Cure) -> tuple[str, ...]:
     back = "-" if cure.recovered_after is None else figure(cure.recovered_after)
     during = figure(cure.goodput_during)
     return clean(cure.cure), cure_verdict(cure), during, back, clean(cure.cost)
+
+
+def _in_what_is_open(cures: Sequence[Cure], width: int) -> list[str]:
+    """What `yes in 87%` is a share of, and how sure it is."""
+    found = [f"{clean(c.cure)} in {figure(c.holds_in)}" for c in cures if c.holds_in is not None]
+    if not found:
+        return []
+    runs = next(plural(c.holds_in.runs, "sample") for c in cures if c.holds_in is not None)
+    told = f"{'; '.join(found)} of what the file leaves open ({runs})"
+    return hang("  cures", told, width, _LABEL + 2)
 
 
 def _to_write(cure: Cure, width: int) -> list[str]:

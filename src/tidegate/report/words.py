@@ -223,9 +223,13 @@ def action_name(action: ActionResult) -> str:
 
 
 def cure_verdict(cure: Cure) -> str:
-    """`yes`, or how many of the triggers it heals; `maybe` until further runs have confirmed it."""
+    """`yes`, or how many of the triggers it heals; `maybe` until further runs have confirmed it.
+
+    `yes in 87%` of what the file leaves open, where it leaves something open.
+    """
     if cure.cures:
-        return "yes" if cure.confirmed else "maybe"
+        told = "yes" if cure.confirmed else "maybe"
+        return told if cure.holds_in is None else f"{told} in {share(cure.holds_in.value, 0)}"
     healed = sum(outcome in ("recovers", "unharmed") for outcome in cure.by_trigger.values())
     return f"{healed} of {len(cure.by_trigger)}"
 

@@ -1,5 +1,6 @@
 """What is asked in which order, and what is concluded: of runs by hand, then of real ones."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -230,9 +231,39 @@ def test_the_verdict_holds_where_the_draws_agree_and_a_threshold_decides() -> No
     assert queue.decides < 0.5
 
 
+def test_a_cure_of_the_middle_says_in_how_many_draws_it_cures() -> None:
+    def budget_is_not_enough_for_slow_ones(case: Any) -> Rating:
+        good = bad_unless_budget(case).outcome == "recovers"
+        good &= case.system.services["store"].time.average < 26 * MILLISECOND
+        return Rating("recovers" if good else "sticks", {"shoppers": 0.1}, 5.0 if good else None)
+
+    report = check(loads(OPEN), ByHand(sticks_with_retries, budget_is_not_enough_for_slow_ones))
+    budget = next(cure for cure in report.cures if cure.cure == "retry budget of 10 %")
+    assert budget.cures
+    assert budget.holds_in is not None
+    below = math.log(26 / 10) / math.log(40 / 10)  # drawn evenly over the logarithm
+    assert budget.holds_in.value == pytest.approx(below, abs=1.5 / 48)
+    assert (budget.holds_in.runs, budget.holds_in.how) == (48, "fluid")
+    assert all(cure.holds_in is None for cure in report.cures if not cure.cures)
+
+
+def test_a_cure_that_comes_back_too_late_is_none_in_that_draw() -> None:
+    def late_where_slow(case: Any) -> Rating:
+        rating = bad_unless_budget(case)
+        slow = case.system.services["store"].time.average > 26 * MILLISECOND
+        return rating._replace(recovered_after=61.0) if slow else rating
+
+    report = check(loads(OPEN), ByHand(sticks_with_retries, late_where_slow))
+    assert report.cures[0].holds_in is not None
+    assert 0.5 < report.cures[0].holds_in.value < 0.8
+
+
 def test_a_file_that_leaves_nothing_open_holds_as_it_is() -> None:
     report = check(loads(OPEN.replace("10ms..", "").replace("100..", "")))
     assert (report.holds_in, report.unknowns) == (None, [])
+    known = loads(OPEN.replace("10ms..", "").replace("100..", ""))
+    report = check(known, ByHand(sticks_with_retries, bad_unless_budget))
+    assert {cure.holds_in for cure in report.cures} == {None}
 
 
 # Interrupted.

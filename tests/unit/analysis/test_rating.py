@@ -3,8 +3,9 @@
 import pytest
 from systems import stall, store
 
-from tidegate.analysis.rating import Case, Rating, is_bad, rate
-from tidegate.units import MILLISECOND
+from tidegate.analysis.rating import Case, Rating, ends_well, is_bad, rate
+from tidegate.findings import Outcome
+from tidegate.units import MILLISECOND, SECOND
 
 
 def test_a_store_that_stays_down_is_rated_so() -> None:
@@ -38,3 +39,14 @@ def test_the_client_that_fares_worst_counts() -> None:
 def test_bad_is_what_is_worse_than_a_recovery() -> None:
     assert [o for o in ("unharmed", "recovers") if is_bad(o)] == []  # type: ignore[arg-type]
     assert all(map(is_bad, ("slow to drain", "oscillates", "sticks")))
+
+
+def test_to_end_well_is_to_recover_as_soon_as_the_objective_asks() -> None:
+    def ended(outcome: Outcome, after: float | None) -> bool:
+        return ends_well(Rating(outcome, {}, after), 60 * SECOND)
+
+    assert ended("recovers", 60.0)
+    assert ended("unharmed", 0.0)
+    assert not ended("recovers", 60.1)
+    assert not ended("sticks", None)
+    assert not ended("slow to drain", 5.0)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from sample_reports import cures, empty, half, marketplace, migration, mixed, part, stable, took
 
 from tidegate.findings import Fall, Measure, TriggerResult
-from tidegate.report import words
+from tidegate.report import html, text, words
 from tidegate.report.words import three_numbers
 
 
@@ -116,6 +116,19 @@ def test_a_cure_that_no_simulation_confirmed_is_a_maybe() -> None:
     assert words.cure_verdict(replace(first, confirmed=False)) == "maybe"
     assert words.cure_verdict(last) == "1 of 2"
     assert words.cures_best_first([last, first]) == [first, last]
+
+
+def test_a_cure_of_an_open_file_says_in_what_share_of_it() -> None:
+    some = Measure(value=0.875, low=0.75, high=0.94, unit="share", runs=48, how="fluid")
+    first, _, last = cures()
+    assert words.cure_verdict(replace(first, holds_in=some)) == "yes in 88%"
+    assert words.cure_verdict(replace(first, confirmed=False, holds_in=some)) == "maybe in 88%"
+    assert words.cure_verdict(replace(last, holds_in=some)) == "1 of 2"
+    report = replace(marketplace(), cures=[replace(first, holds_in=some)])
+    told = " ".join(text.render(report, width=100, color=False).split())
+    assert "in 88% (75..94%, fluid) of what the file leaves open (48 samples)" in told
+    page = html.render(report)
+    assert "It cures in 88% (75..94%, fluid) of what is open (48 samples)." in page
 
 
 def test_actions_say_what_they_did() -> None:
