@@ -8,13 +8,12 @@ is the code that users call.
 
 import tempfile
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import tidegate
 from tidegate.core.outcome import FAILURE, OVERLOADED, SUCCESS, Outcome
@@ -35,28 +34,7 @@ pytestmark = pytest.mark.slow  # a hundred scripts, each through a file and thre
 
 MS = MILLISECOND
 NAME = "licences"
-CALLS = st.builds(
-    Call,
-    attempts=st.integers(1, 4),
-    timeout=st.none() | st.just(50 * MS),
-    deadline=st.none() | st.sampled_from([40 * MS, 120 * MS]),
-    backoff=st.none() | st.builds(Backoff, base=st.sampled_from([0, 20 * MS])),
-    retry_on=st.sampled_from([("timeout",), ("timeout", "failure"), ("overloaded", "failure")]),
-    budget=st.none() | st.builds(Budget, ratio=st.sampled_from([0.0, 0.1, 0.5])),
-    breaker=st.none() | st.builds(Breaker, volume=st.integers(1, 5), open_for=st.just(300 * MS)),
-    limit=st.none() | st.builds(Limit, max=st.integers(1, 4)),
-    rate_limit=st.none() | st.builds(RateLimit, rate=st.sampled_from([5.0, 50.0])),
-)
-# An odd number of nanoseconds, so that no answer comes at the very instant of a timeout.
-ANSWERS = st.lists(
-    st.tuples(
-        st.integers(0, 100 * MS).map(lambda took: took * 2 + 1),
-        st.sampled_from([SUCCESS, FAILURE, OVERLOADED]),
-    ),
-    min_size=4,
-    max_size=4,
-)
-SCRIPTS = st.lists(st.tuples(st.integers(0, 400 * MS), ANSWERS), max_size=15)
+SEEDS = range(100)
 
 Answers = list[tuple[int, Outcome]]
 Script = list[tuple[int, Answers]]
@@ -206,16 +184,50 @@ def played(settings: Call, script: Script) -> list[Any]:
     return shells
 
 
-@given(CALLS, SCRIPTS)
-def test_the_simulator_and_the_guard_act_alike_at_the_same_instants(
-    settings: Call, script: Script
-) -> None:
-    simulated, *real = played(settings, script)
-    for shell in real:
-        assert shell.pipeline.settings == simulated.pipeline.settings
-        assert shell.seen == simulated.seen, type(shell).__name__
-        assert shell.remembered() == simulated.remembered(), type(shell).__name__
-    assert sum(what != "sent" for _, what in simulated.seen) == len(script)
+def drawn(luck: Random) -> tuple[Call, Script]:
+    """A call with some policies and a script that leads it into most of them."""
+
+    def maybe(policy: Any) -> Any:
+        return policy if luck.random() < 0.5 else None
+
+    settings = Call(
+        attempts=luck.randint(1, 4),
+        timeout=maybe(50 * MS),
+        deadline=maybe(luck.choice([60 * MS, 120 * MS])),
+        backoff=maybe(Backoff(base=20 * MS)),
+        retry_on=luck.choice([("timeout",), ("timeout", "failure"), ("overloaded", "failure")]),
+        budget=maybe(Budget(ratio=luck.choice([0.1, 0.5]))),
+        breaker=maybe(Breaker(volume=luck.randint(2, 5), open_for=300 * MS)),
+        limit=maybe(Limit(max=luck.randint(1, 4))),
+        rate_limit=maybe(RateLimit(rate=luck.choice([5.0, 50.0]))),
+    )
+    script = []
+    for _ in range(15):
+        # An odd number of nanoseconds, so that no answer comes at the instant of a timeout.
+        answers = [
+            (luck.randint(0, 40 * MS) * 2 + 1, luck.choice([SUCCESS, FAILURE, OVERLOADED]))
+            for _ in range(4)
+        ]
+        script.append((luck.randint(0, 200 * MS), answers))
+    return settings, script
+
+
+def test_the_simulator_and_the_guard_act_alike_at_the_same_instants() -> None:
+    retries = refused = 0
+    for seed in SEEDS:
+        settings, script = drawn(Random(seed))
+        simulated, *real = played(settings, script)
+        for shell in real:
+            where = f"seed {seed}, {type(shell).__name__}"
+            assert shell.pipeline.settings == simulated.pipeline.settings, where
+            assert shell.seen == simulated.seen, where
+            assert shell.remembered() == simulated.remembered(), where
+        steps = [what for _, what in simulated.seen]
+        assert len(steps) - steps.count("sent") == len(script)
+        retries += sum(pair == ("sent", "sent") for pair in pairwise(steps))
+        refused += sum("sent" not in pair for pair in pairwise(steps))
+    assert retries > 100  # else the scripts would not lead where it is difficult
+    assert refused > 100
 
 
 def test_a_script_in_instants() -> None:
