@@ -35,7 +35,7 @@ def render(report: SourceReport, *, width: int = 100, color: bool = False) -> st
 
 
 def _verdict(report: SourceReport) -> str:
-    read = f"{_count(report.files, 'file')}, {report.lines:,} lines"
+    read = f"{_count(report.files, 'file')}, {_count(report.lines, 'line')}"
     if not report.findings:
         return f"NOTHING FOUND in {read}"
     severities: tuple[Severity, ...] = ("error", "warning", "note")
@@ -72,7 +72,7 @@ def _rest(report: SourceReport, width: int) -> Iterator[str]:
         ("not read", [f"{u.file} {u.says}" for u in report.unread]),
     ):
         for text in texts[:_ALLOWED_MAX]:
-            yield from hang(f"{head:10}", clean(text), width, 10)
+            yield from hang(head, clean(text), width, 10)
         if len(texts) > _ALLOWED_MAX:
             yield f"{head:10}and {len(texts) - _ALLOWED_MAX:,} more; --json has them all"
     if report.tests_left_out:

@@ -51,6 +51,7 @@ class Layer:
     methods: tuple[str, ...] | None = None  # verbs that a transport repeats
     statuses: tuple[int, ...] = ()
     hears: bool | None = None  # whether it waits as long as Retry-After says
+    named: bool = False  # whether it is set up elsewhere in the module and used here by its name
 
 
 @dataclass(slots=True, frozen=True)

@@ -78,6 +78,7 @@ class Placed:
     function: Decorated
     calls: list[Call] = field(default_factory=list)
     loop: Loop | None = None
+    free: bool = False  # set up here, and used somewhere by its name
 
 
 @dataclass(slots=True)
@@ -323,7 +324,7 @@ def _placed(reader: _Reader) -> list[Placed]:
     places = {(p.layer.line, p.layer.column) for p in found.values()}
     for layer, function in reader.free:
         if (layer.line, layer.column) not in places:
-            put(layer, function, None)
+            put(layer, function, None).free = True
     return list(found.values())
 
 

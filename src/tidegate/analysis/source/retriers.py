@@ -9,6 +9,7 @@ apart, dramatiq 2.2 makes 20.
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from tidegate.analysis.source.attempts import bounded, layer, within
@@ -39,7 +40,7 @@ def retrier(node: ast.expr, scope: Scope) -> Layer | None:
         return None
     parse = _PARSERS.get(name)
     if parse is not None:
-        return parse(node, call, where, name)
+        return _used(parse(node, call, where, name), node, call)
     if (call is not None and name.endswith(".task")) or name in (
         "celery.shared_task",
         "celery.task",
@@ -55,8 +56,13 @@ def in_block(node: ast.expr, scope: Scope) -> Layer | None:
         return None
     name = dotted(found.func, where)
     if name in ("tenacity.Retrying", "tenacity.AsyncRetrying", "stamina.retry_context"):
-        return _PARSERS[name](node, found, where, name)
+        return _used(_PARSERS[name](node, found, where, name), node, found)
     return None
+
+
+def _used(layer: Layer, node: ast.expr, call: ast.Call | None) -> Layer:
+    """The layer as it is used here: set up right here, or elsewhere in the module."""
+    return layer if call is None or call is node else replace(layer, named=True)
 
 
 def _backoff(node: ast.expr, call: ast.Call | None, scope: Scope, name: str) -> Layer:

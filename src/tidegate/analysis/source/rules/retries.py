@@ -107,10 +107,11 @@ _GENERATORS: Final = ("tenacity", "backoff", "retrying", "retry", "stamina")
 def find(source: Source) -> Iterator[Hit]:
     """Every breach in one module."""
     for placed in source.placed:
-        yield from _unlimited(placed)
-        yield from _waits(placed)
+        if not placed.layer.named:  # else told once, where it is set up
+            yield from _unlimited(placed)
+            yield from _waits(placed)
+            yield from _refusals(placed)
         yield from _effects(placed)
-        yield from _refusals(placed)
         yield from _cancellation(placed)
     for function in source.functions:
         for _, _, layer in function.decorators:

@@ -72,6 +72,8 @@ def times(layer: Layer) -> str:
 def repeats(placed: Placed) -> str:
     """The subject of a sentence: `tenacity on fetch()`, `the loop in fetch()`."""
     layer, function = placed.layer, placed.function.label
+    if placed.free:
+        return f"{layer.library} as set up in {function}"
     match layer.kind:
         case "loop":
             return f"the loop in {function}"
