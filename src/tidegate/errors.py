@@ -171,7 +171,10 @@ class AttemptTimeout(TidegateError, TimeoutError):
     def __init__(self, dependency: str, timeout: float) -> None:
         self.dependency = dependency
         self.timeout = timeout
-        super().__init__(dependency, timeout)
+        super().__init__(dependency)  # alone: an OSError takes two arguments for errno and text
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return AttemptTimeout, (self.dependency, self.timeout)
 
     def __str__(self) -> str:
         return f"{self.dependency}: no answer within {self.timeout:.3g} s"

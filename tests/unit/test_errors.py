@@ -1,9 +1,13 @@
 """An error says where, what, and the nearest right thing; every error of ours has one base."""
 
+import pickle
+
 import pytest
 
 import tidegate
 from tidegate.errors import (
+    AttemptTimeout,
+    DeadlineExceeded,
     InputError,
     InvariantError,
     SettingsError,
@@ -55,3 +59,11 @@ def test_the_nearest_word_or_a_short_list_or_nothing(
     word: str, known: list[str], hint: str
 ) -> None:
     assert nearest(word, known) == hint
+
+
+def test_a_time_that_is_over_is_no_error_of_the_system() -> None:
+    """Some clients ask an OSError for its errno: ours has none."""
+    for error in (AttemptTimeout("licences", 0.25), DeadlineExceeded("licences", sent=True)):
+        assert error.errno is None
+        copy = pickle.loads(pickle.dumps(error))
+        assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))

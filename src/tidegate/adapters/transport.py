@@ -1,0 +1,302 @@
+"""What do the transports of httpx and httpx2 have in common?
+
+All but the library that they are written for. A transport wraps another one, and guards what goes
+through: it asks the origin's guard, sends, judges the response by its status, and sends again where
+that is allowed and worth it. It ends at the response's headers, as a client may read the body for
+as long as it likes; but a body is not read on past the deadline of whoever waits for it.
+
+A response that may be followed by another attempt gives its connection back before the wait: its
+body is read if it is short, and thrown away when the next attempt begins if it is not.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Any, ClassVar, Final, cast, final
+
+from tidegate.adapters.doors import Doors, Send, Source, Terms, may_follow
+from tidegate.adapters.http import origin_of, propagate, repeatable, short, verdict
+from tidegate.adapters.time_left import TimeLeft, ends_at, too_slow
+from tidegate.errors import DeadlineExceeded, SettingsError, nearest
+from tidegate.runtime.clock import current
+from tidegate.runtime.context import AMBIENT
+from tidegate.runtime.guard import Guard, Verdict
+from tidegate.units import Instant
+
+__all__ = ["AsyncBody", "AsyncSending", "Body", "Exchange", "Sending"]
+
+_EXTENSION: Final = "tidegate"
+_OPTIONS: Final = ("guard", "idempotent")
+_SWITCHING: Final = 101  # the connection is no longer one of HTTP, and its body no body
+
+
+@final
+class Exchange:
+    """One request, all its attempts, and the response of the last one."""
+
+    __slots__ = (
+        "_number",
+        "_timeouts",
+        "abandoned",
+        "guard",
+        "request",
+        "response",
+        "time",
+        "until",
+    )
+
+    def __init__(self, guard: Guard, request: Any) -> None:
+        self.guard: Final = guard
+        self.request: Final = request
+        self.until: Final[Instant | None] = ends_at(guard)
+        self.response: Any = None
+        self.abandoned = False  # nobody waits for it, and it has not ended yet
+        self.time: TimeLeft
+        self._number = 0
+        self._timeouts: Final = request.extensions.get("timeout")
+
+    def begin(self) -> None:
+        """Prepare the request for one attempt: its headers, its timeouts."""
+        self._number += 1
+        until = AMBIENT.get().deadline if self.guard.mode == "enforce" else None
+        self.time = TimeLeft(self._timeouts, until)
+        self.request.extensions = {**self.request.extensions, "timeout": self.time}
+        propagate(self.guard, self.request.headers)
+
+    def may_go_on(self) -> bool:
+        """Whether another attempt may follow the response, and its body is known to be short."""
+        response = self.response
+        return may_follow(self.guard, self._number, response) and short(response.headers)
+
+    def time_for_body(self, response: Any) -> bool:
+        """Whether the body of the response is to be watched, and then the time for it is set."""
+        if self.until is None or self.guard.mode != "enforce" or response is not self.response:
+            return False
+        self.time.until = self.until
+        return bool(response.status_code != _SWITCHING)
+
+
+def judge_response(response: Any) -> Verdict | None:
+    """How an attempt with this response went."""
+    return verdict(response.status_code, response.headers)
+
+
+class _Common:
+    """The parts that neither wait nor block. `library` is httpx or httpx2."""
+
+    library: ClassVar[Any]
+    body: ClassVar[Callable[..., Any]]
+
+    _doors: Doors
+
+    def _behind(self, request: Any) -> tuple[Send, Exchange]:
+        """The attempt behind the guard of this request, and what it is to be called with."""
+        said = request.extensions.get(_EXTENSION) or {}
+        _check(said)
+        url = request.url
+        guard = said.get("guard")
+        if guard is None:
+            door = self._doors.of(origin_of(url.scheme, url.host, url.port))
+        else:
+            door = self._doors.to(guard)
+        view, send = door.on(self._terms(door.guard, request, said.get("idempotent")))
+        return send, Exchange(view, request)
+
+    def _terms(self, guard: Guard, request: Any, said: bool | None) -> Terms:
+        if not isinstance(request.stream, self.library.ByteStream):
+            return Terms.ONCE  # a generator or a file: what has been sent of it is gone
+        if said is None:
+            said = guard.settings.idempotent and repeatable(request.method, request.headers)
+        return Terms.REPEAT if said else Terms.UNLESS_DONE
+
+
+class AsyncSending(_Common):
+    """An async transport, but for its base class and the name of its library."""
+
+    def __init__(self, guard: Source, wrapped: Any) -> None:
+        self._wrapped: Final = wrapped
+        self._doors = Doors(guard, self._attempt, judge_response)
+
+    async def handle_async_request(self, request: Any) -> Any:
+        """Send a request under the guard of its origin."""
+        send, exchange = self._behind(request)
+        response = None
+        try:
+            response = await send(exchange)
+        finally:
+            if exchange.response is not None and exchange.response is not response:
+                await exchange.response.stream.aclose()
+        if exchange.time_for_body(response):
+            response.stream = self.body(response.stream, exchange.time, exchange.guard.name)
+        return response
+
+    async def aclose(self) -> None:
+        """Close the transport that is wrapped."""
+        await self._wrapped.aclose()
+
+    async def _attempt(self, exchange: Exchange) -> Any:
+        if exchange.response is not None:
+            response, exchange.response = exchange.response, None
+            await response.stream.aclose()
+        exchange.begin()
+        try:
+            response = exchange.response = await self._pass_on(exchange)
+            if exchange.may_go_on():
+                content = b"".join([part async for part in response.stream])
+                await response.stream.aclose()
+                response.stream = self.library.ByteStream(content)
+        except self.library.TimeoutException as error:
+            if exchange.time.ours:
+                raise too_slow(exchange.guard, exchange.until) from error
+            raise
+        return response
+
+    async def _pass_on(self, exchange: Exchange) -> Any:
+        return await self._wrapped.handle_async_request(exchange.request)
+
+
+class Sending(_Common):
+    """A transport that blocks, but for its base class and the name of its library."""
+
+    def __init__(self, guard: Source, wrapped: Any) -> None:
+        self._wrapped: Final = wrapped
+        self._doors = Doors(guard, self._attempt, judge_response)
+
+    def handle_request(self, request: Any) -> Any:
+        """Send a request under the guard of its origin."""
+        send, exchange = self._behind(request)
+        response = None
+        try:
+            response = send(exchange)
+        finally:
+            if exchange.response is not None and exchange.response is not response:
+                exchange.response.stream.close()
+        if exchange.time_for_body(response):
+            response.stream = self.body(response.stream, exchange.time, exchange.guard.name)
+        return response
+
+    def close(self) -> None:
+        """Close the transport that is wrapped."""
+        self._wrapped.close()
+
+    def _attempt(self, exchange: Exchange) -> Any:
+        if exchange.response is not None:
+            response, exchange.response = exchange.response, None
+            response.stream.close()
+        exchange.begin()
+        try:
+            response = exchange.response = self._pass_on(exchange)
+            if exchange.may_go_on():
+                content = b"".join(list(response.stream))
+                response.stream.close()
+                response.stream = self.library.ByteStream(content)
+        except self.library.TimeoutException as error:
+            if exchange.time.ours:
+                raise too_slow(exchange.guard, exchange.until) from error
+            raise
+        return response
+
+    def _pass_on(self, exchange: Exchange) -> Any:
+        return self._wrapped.handle_request(exchange.request)
+
+
+# Bodies: read no further than somebody waits.
+
+
+class AsyncBody:
+    """The body of a response, until `time` is over. `done` is called when it is closed."""
+
+    def __init__(
+        self,
+        stream: Any,
+        time: TimeLeft | None = None,
+        name: str = "",
+        done: Callable[[], object] | None = None,
+    ) -> None:
+        self._stream: Final = stream
+        self._time: Final = time
+        self._name: Final = name
+        self._done = done
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        time = self._time
+        try:
+            async for part in self._stream:
+                if _is_over(time):
+                    raise DeadlineExceeded(self._name, sent=True)
+                yield part
+        except BaseException as error:
+            await self.aclose()
+            if _was_ours(time, error):
+                raise DeadlineExceeded(self._name, sent=True) from error
+            raise
+
+    async def aclose(self) -> None:
+        """Give the connection back."""
+        done, self._done = self._done, None
+        try:
+            await self._stream.aclose()
+        finally:
+            if done is not None:
+                done()
+
+
+class Body:
+    """The twin of `AsyncBody` for a thread that blocks."""
+
+    def __init__(
+        self,
+        stream: Any,
+        time: TimeLeft | None = None,
+        name: str = "",
+        done: Callable[[], object] | None = None,
+    ) -> None:
+        self._stream: Final = stream
+        self._time: Final = time
+        self._name: Final = name
+        self._done = done
+
+    def __iter__(self) -> Iterator[bytes]:
+        time = self._time
+        try:
+            for part in self._stream:
+                if _is_over(time):
+                    raise DeadlineExceeded(self._name, sent=True)
+                yield part
+        except BaseException as error:
+            self.close()
+            if _was_ours(time, error):
+                raise DeadlineExceeded(self._name, sent=True) from error
+            raise
+
+    def close(self) -> None:
+        """Give the connection back."""
+        done, self._done = self._done, None
+        try:
+            self._stream.close()
+        finally:
+            if done is not None:
+                done()
+
+
+def _is_over(time: TimeLeft | None) -> bool:
+    return time is not None and time.until is not None and current().now() >= time.until
+
+
+def _was_ours(time: TimeLeft | None, error: BaseException) -> bool:
+    return time is not None and time.ours and type(error).__name__ == "ReadTimeout"
+
+
+def _check(said: Any) -> None:
+    if not isinstance(said, Mapping):
+        raise SettingsError(f"expected a mapping, found {said!r}", path=("extensions", _EXTENSION))
+    for name in said:
+        if name not in _OPTIONS:
+            raise SettingsError(
+                f"there is no option {name!r}{nearest(str(name), _OPTIONS)}",
+                path=("extensions", _EXTENSION),
+            )
+    idempotent = cast("Any", said.get("idempotent"))
+    if idempotent is not None and not isinstance(idempotent, bool):
+        raise SettingsError(
+            f"expected True or False, found {idempotent!r}",
+            path=("extensions", _EXTENSION, "idempotent"),
+        )

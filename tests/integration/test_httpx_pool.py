@@ -1,0 +1,156 @@
+"""Requests that go away must not take connections with them: the pool of httpx 0.28 lets them.
+
+First the fault itself, so that the cure is seen to cure it: a request that is cancelled in the tick
+in which it is given a connection leaves that connection counted as used.
+"""
+
+import asyncio
+import random
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from scripted_server import Say, ScriptedServer, scripted_server
+
+import tidegate
+from tidegate.adapters.httpx import AsyncTransport, LeakyPoolWarning, Transport
+from tidegate.runtime import registry
+
+pytestmark = pytest.mark.slow  # a server is started for each test, and time is real
+
+CONNECTIONS = 4
+ONCE = {"attempts": 1, "breaker": None, "limit": None}
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with scripted_server() as running:
+        yield running
+    registry._forget()
+
+
+def transport(connections: int, *, safe: bool) -> AsyncTransport:
+    guard = tidegate.guard("pooled", **ONCE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LeakyPoolWarning)
+        return AsyncTransport(guard, connections=connections, safe=safe)
+
+
+async def cancelled_as_it_is_served(url: str, *, safe: bool) -> int:
+    """Of two requests for one connection, the second goes away as its turn comes."""
+    async with httpx.AsyncClient(transport=transport(1, safe=safe)) as client:
+        async with client.stream("GET", url) as first:
+            second = asyncio.create_task(client.get(url))
+            for _ in range(50):
+                await asyncio.sleep(0)  # until it waits
+            await first.aread()
+            second.cancel()
+        await asyncio.wait([second])
+        try:
+            return (await client.get(url, timeout=httpx.Timeout(5.0, pool=0.3))).status_code
+        except httpx.PoolTimeout:
+            return 0
+
+
+def closing() -> Say:
+    return Say(headers={"Connection": "close"})  # so that the next one needs a new connection
+
+
+def test_httpx_alone_loses_the_connection(server: ScriptedServer) -> None:
+    server.otherwise = closing()
+    assert asyncio.run(cancelled_as_it_is_served(server.url, safe=False)) == 0
+
+
+def test_the_safe_mode_does_not(server: ScriptedServer) -> None:
+    server.otherwise = closing()
+    assert asyncio.run(cancelled_as_it_is_served(server.url, safe=True)) == 200
+    assert len(server.asked) == 2, "what was cancelled before it had a place was not sent"
+
+
+async def storm(url: str, cancel: Any) -> tuple[int, int]:
+    """Many callers with little patience for few connections; then single calls."""
+    luck = random.Random(7)
+    ended = 0
+    async with httpx.AsyncClient(transport=transport(CONNECTIONS, safe=True)) as client:
+
+        async def caller() -> None:
+            nonlocal ended
+            for _ in range(15):
+                await cancel(luck.uniform(0.0, 0.04), client.get(url))
+                ended += 1
+
+        await asyncio.gather(*(caller() for _ in range(3 * CONNECTIONS)))
+        left = [(await client.get(url)).status_code for _ in range(2 * CONNECTIONS)]
+    return ended, left.count(200)
+
+
+async def by_a_timeout(seconds: float, call: Any) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await call
+    except (TimeoutError, httpx.TimeoutException, tidegate.DeadlineExceeded):
+        pass
+
+
+async def by_a_deadline(seconds: float, call: Any) -> None:
+    try:
+        with tidegate.deadline(seconds + 0.001):
+            await call
+    except (tidegate.DeadlineExceeded, httpx.TimeoutException):
+        pass
+
+
+@pytest.mark.parametrize("cancel", [by_a_timeout, by_a_deadline])
+def test_the_pool_outlives_a_storm_of_cancellations(server: ScriptedServer, cancel: Any) -> None:
+    server.otherwise = Say(after=0.02)
+    assert asyncio.run(storm(server.url, cancel)) == (180, 2 * CONNECTIONS)
+    seen = tidegate.snapshots()["pooled"]
+    assert seen.pending == 0
+    assert seen.ok < 180, "nobody was ever cancelled: this storm was none"
+
+
+def test_whoever_is_left_alone_ends_and_closes(server: ScriptedServer) -> None:
+    """A request that has been sent goes on when its caller has gone, and gives its place back."""
+    server.will(Say(after=0.2))
+
+    async def main() -> int:
+        async with httpx.AsyncClient(transport=transport(1, safe=True)) as client:
+            await by_a_timeout(0.1, client.get(server.url))
+            return (await client.get(server.url)).status_code  # waits for the place
+
+    assert asyncio.run(main()) == 200
+
+
+def test_closing_the_client_ends_what_is_left_alone(server: ScriptedServer) -> None:
+    server.will(Say(after=30))
+
+    async def main() -> None:
+        async with httpx.AsyncClient(transport=transport(1, safe=True), timeout=60) as client:
+            await by_a_timeout(0.1, client.get(server.url))
+
+    asyncio.run(main())
+
+
+def test_waiting_for_a_place_can_time_out(server: ScriptedServer) -> None:
+    async def main() -> None:
+        async with httpx.AsyncClient(transport=transport(1, safe=True)) as client:
+            async with client.stream("GET", server.url) as held:
+                with pytest.raises(httpx.PoolTimeout):
+                    await client.get(server.url, timeout=httpx.Timeout(5.0, pool=0.05))
+                await held.aread()
+            await client.get(server.url)
+
+    asyncio.run(main())
+    with httpx.Client(transport=Transport(tidegate.guard("pooled"), connections=1)) as client:
+        with client.stream("GET", server.url) as held:
+            with pytest.raises(httpx.PoolTimeout):
+                client.get(server.url, timeout=httpx.Timeout(5.0, pool=0.05))
+            held.read()
+        client.get(server.url)
+
+
+def test_whoever_leaves_the_safe_mode_is_warned() -> None:
+    with pytest.warns(LeakyPoolWarning, match="loses connections"):
+        AsyncTransport(safe=False)
