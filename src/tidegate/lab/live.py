@@ -7,10 +7,14 @@ same behind `tidegate.guard`; the service may have our door in front of it.
 """
 
 import asyncio
+import os
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from itertools import islice
 from multiprocessing import get_context
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 from tidegate.lab.process import ServiceProcess
@@ -22,6 +26,7 @@ from tidegate.load.generator import Caller, drive
 from tidegate.load.plan import arrivals, poisson, steady
 from tidegate.load.record import Record, blank, merged
 from tidegate.runtime import clock
+from tidegate.runtime.shared.place import VARIABLE
 from tidegate.settings.admission import Admission
 from tidegate.units import MILLISECOND, SECOND, Duration, Instant, format_duration
 
@@ -65,7 +70,7 @@ def live(
     they wait; `processes` is how many they are in.
     """
     orders = Orders(service=storm.service, seed=seed, late_after=storm.patience // 10, door=door)
-    with ServiceProcess(orders) as process:
+    with _among_ourselves(), ServiceProcess(orders) as process:
         zero = clock.MONOTONIC.now() + (_COME_UP if processes == 1 else _ALL_UP)
         process.slow(storm.slowdown, at=zero + storm.before)
         process.slow(1.0, at=zero + storm.before + storm.lasts)
@@ -84,6 +89,23 @@ def live(
         seed,
         _doubts(record, counts),
     )
+
+
+@contextmanager
+def _among_ourselves() -> Iterator[None]:
+    """Our guards share their state with each other and with nobody else on this host: a circuit
+    that opens in here must open in no service.
+    """
+    before = os.environ.get(VARIABLE)
+    with TemporaryDirectory(prefix="tidegate-lab-") as folder:
+        os.environ[VARIABLE] = folder
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ[VARIABLE]
+            else:
+                os.environ[VARIABLE] = before
 
 
 def sent(part: Part) -> Record:

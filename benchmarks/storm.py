@@ -1,0 +1,133 @@
+"""How much of what a slow server can still do is kept in a storm, by which protection?
+
+    python benchmarks/storm.py [runs] [seconds]
+
+The storm of `examples/storm.yaml` on real processes: 8 workers of 40 ms, 140 requests a second, 500
+ms, three retries at once, three times slower for 20 seconds (or as many as are given). Of each
+variant the median of three runs (or as many as are given) with their range, over the whole trigger:
+goodput as a share of what the server can still do, seconds from its end until 95 % of what is
+offered is answered in time for five seconds running, and attempts a second while it lasts. Beside
+it what the simulator says of the same story, where it can play it.
+
+Each run takes the trigger's time and 16 seconds. A run that was starved of the processor is marked.
+"""
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from tidegate.findings import Measure
+from tidegate.lab.live import live
+from tidegate.lab.storm import Series, Storm, guarded, predicted, story, told
+from tidegate.settings.admission import Admission
+from tidegate.settings.load import load
+from tidegate.settings.policies import Limit
+from tidegate.settings.system import Time
+from tidegate.units import MILLISECOND, SECOND
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "storm.yaml"
+BAR, BACK = 0.90, 5  # of the guarded variants: live, median of three, whole trigger
+DOOR = Admission(limit=Limit(max=8), queue=16)  # what the server has: 8 workers, twice that waits
+
+
+class Variant(NamedTuple):
+    """One protection: who is guarded, and what the clients tell."""
+
+    name: str
+    storm: Storm
+    live: Callable[[Storm, int], Series]
+    simulated: bool = True
+
+
+def variants(storm: Storm) -> list[Variant]:
+    with_guard = guarded(storm)
+    exponential = msgspec.structs.replace(storm.service, time=Time(mean=40 * MILLISECOND))
+    lucky = with_guard._replace(
+        service=exponential,
+        system=msgspec.structs.replace(storm.system, services={storm.service_name: exponential}),
+    )
+    return [
+        Variant("no protection", storm, lambda s, n: live(s, n, guard=False)),
+        Variant("guarded clients", with_guard, lambda s, n: live(s, n, guard=True)),
+        Variant(
+            "guarded clients, in four processes",
+            with_guard,
+            lambda s, n: live(s, n, guard=True, processes=4),
+        ),
+        Variant(
+            "guarded clients, work of exponential length",
+            lucky,
+            lambda s, n: live(s, n, guard=True),
+        ),
+        Variant(
+            "guarded server, clients that tell it nothing",
+            storm,
+            lambda s, n: live(s, n, guard=False, door=DOOR),
+            simulated=False,
+        ),
+        Variant(
+            "guarded server, clients that mark retries",
+            storm,
+            lambda s, n: live(s, n, guard=False, door=DOOR, tells=True),
+            simulated=False,
+        ),
+        Variant(
+            "both, retries not marked",
+            with_guard,
+            lambda s, n: live(s, n, guard=True, door=DOOR),
+            simulated=False,
+        ),
+        Variant(
+            "both, retries marked",
+            with_guard,
+            lambda s, n: live(s, n, guard=True, door=DOOR, tells=True),
+            simulated=False,
+        ),
+    ]
+
+
+def share(measure: Measure) -> str:
+    return f"{measure.value:6.1%} ({measure.low:.1%}..{measure.high:.1%})"
+
+
+def seconds(measure: Measure | None) -> str:
+    return "never" if measure is None else f"{measure.value:.0f} s (..{measure.high:.0f})"
+
+
+def main() -> None:
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    lasts = int(sys.argv[2]) * SECOND if len(sys.argv) > 2 else None
+    storm = story(load(EXAMPLE).system(), lasts=lasts)
+    print(
+        f"{platform.python_implementation()} {platform.python_version()}, {os.cpu_count()} cores,"
+        f" load {os.getloadavg()[0]:.1f}; {storm.slowdown:g}x slower for"
+        f" {storm.lasts // SECOND} s, {storm.left:.1f}/s of {storm.rate:g}/s are left;"
+        f" seeds 1..{runs}, simulated 1..20; bar {BAR:.0%}, back within {BACK} s\n"
+    )
+    print(f"{'':46} {'kept of what is left':26} {'simulated':24} {'back':12} attempts/s")
+    for name, played, run, simulated in variants(storm):
+        seen = [run(played, seed) for seed in range(1, runs + 1)]
+        measured = told(played, "guarded", "measured", seen)
+        said = "-"
+        if simulated:
+            model = [predicted(played, seed) for seed in range(1, 21)]
+            said = share(told(played, "guarded", "simulated", model).kept)
+        doubt = sum(bool(series.doubt) for series in seen)
+        print(
+            f"{name:46} {share(measured.kept):26} {said:24} {seconds(measured.back_after):12}"
+            f" {measured.attempts.value:.0f}"
+            + (f"   ({doubt} of {runs} runs starved)" if doubt else ""),
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    begun = time.monotonic()
+    main()
+    print(f"\n{time.monotonic() - begun:.0f} s")
