@@ -144,7 +144,7 @@ class Execution:
         if pipeline.plain and self.deadline is None:  # as in `_take`, without the call
             self.number += 1
             return ATTEMPT
-        return self._take(now, None if pipeline.plain else pipeline.admit_attempt(now))
+        return self._take(now, None if pipeline.plain else pipeline.admit(now, 1))
 
     def wake(self, now: Instant) -> Step:
         """The wait is over. `now` is at or after `until`; a late shell may find no time left."""
@@ -152,7 +152,7 @@ class Execution:
             self.stopped_by = Reason.DEADLINE
             return COMPLETE
         pipeline = self.pipeline
-        return self._take(now, None if pipeline.plain else pipeline.admit_attempt(now))
+        return self._take(now, None if pipeline.plain else pipeline.admit(now, 1))
 
     def cancel(self, now: Instant, outcome: Outcome = IGNORED) -> Step:
         """Whoever waited has gone, and there is no other attempt.

@@ -100,20 +100,13 @@ class Pipeline:
         self.plain = not any(policies)
 
     def admit(self, now: Instant, depth: int) -> Permit | Rejection:
-        """Leave for the first attempt of a call whose own request is `depth` retries deep.
+        """Leave for one attempt that is `depth` retries deep, those of its own call included.
 
         Only what is let in, and at depth 0, deposits into the retry budget: what a breaker refused
         pays for no burst when it closes. So n nested layers that pass the depth on hold
         1 + n x ratio attempts per request together. Layers that do not pass it on take each
         other's retries for first attempts, which deposit: they multiply, (1 + ratio)^n.
         """
-        answer = self.admit_attempt(now)
-        if self.budget is not None and depth == 0 and type(answer) is Permit:
-            self.budget.on_request(now)
-        return answer
-
-    def admit_attempt(self, now: Instant) -> Permit | Rejection:
-        """Leave for one attempt, first or later, from all but the budget."""
         if self.held:
             return _HELD
         if self.throttle is not None and not self.throttle.try_acquire(now):
@@ -121,14 +114,17 @@ class Pipeline:
         if self.rate is not None and not self.rate.try_acquire(now):
             return _RATE
         generation = 0
-        if self.breaker is not None:
-            generation = self.breaker.admit(now)
+        breaker = self.breaker
+        if breaker is not None:
+            generation = breaker.admit(now)
             if generation < 0:
                 return REJECTIONS[~generation]
         if self.limiter is not None and not self.limiter.try_acquire(now):
-            if self.breaker is not None:
-                self.breaker.settle(now, now, generation, IGNORED)
+            if breaker is not None:
+                breaker.settle(now, now, generation, IGNORED)
             return _LIMIT
+        if depth == 0 and self.budget is not None:
+            self.budget.on_request(now)
         return Permit(now, generation)
 
     def settle(self, now: Instant, permit: Permit, outcome: Outcome) -> None:
@@ -139,7 +135,7 @@ class Pipeline:
         if self.throttle is not None:
             self.throttle.settle(now, outcome)
         if self.limiter is not None:
-            self.limiter.release(now, now - permit.start, outcome)
+            self.limiter.release(now, permit.took or now - permit.start, outcome)
         if self.breaker is not None:
             self.breaker.settle(now, permit.start, permit.generation, outcome)
 

@@ -11,7 +11,6 @@ Tasks and `asyncio.to_thread` inherit them by themselves. A bare thread or an ex
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from contextvars import ContextVar, Token, copy_context
 from types import TracebackType
 from typing import Final, Literal, NamedTuple, ParamSpec, Protocol, Self, TypeVar, final
@@ -94,8 +93,10 @@ def put_back(before: Token[Ambient]) -> None:
     """Undo a `set` of AMBIENT. A coroutine that is closed from outside ends in another context,
     which has nothing to put back.
     """
-    with suppress(ValueError):
+    try:  # noqa: SIM105 - `suppress` would cost three times as much as the reset
         AMBIENT.reset(before)
+    except ValueError:
+        pass
 
 
 @final
