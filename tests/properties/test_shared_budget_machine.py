@@ -38,8 +38,8 @@ class SharedBudgetMachine(RuleBasedStateMachine):
         self.given = given
         self.copies = [RetryBudget(given) for _ in range(4)]
         # What earlier owners of the four places have left: requests and retries.
-        self.left = [RetryBudgetTotals(0, 0, 0, 0, 0)] * 4
-        self.board = [RetryBudgetTotals(0, 0, 0, 0, 0)] * 4
+        self.left = [RetryBudgetTotals(0, 0, 0, 0, 0, 0)] * 4
+        self.board = [RetryBudgetTotals(0, 0, 0, 0, 0, 0)] * 4
         self.now = now
         self.requests = self.retried = self.races = 0
 

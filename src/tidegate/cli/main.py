@@ -11,12 +11,12 @@ import sys
 from collections.abc import Sequence
 
 from tidegate._version import __version__
-from tidegate.cli import check, init, lab, schema
+from tidegate.cli import check, hold, init, lab, schema, status
 from tidegate.errors import InputError, SettingsError, WorkerLost
 
 __all__ = ["build_parser", "main"]
 
-_COMMANDS = (check, init, schema, lab)
+_COMMANDS = (check, init, schema, lab, hold, status)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

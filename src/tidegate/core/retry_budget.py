@@ -40,14 +40,15 @@ class RetryBudgetSnapshot(NamedTuple):
 class RetryBudgetTotals(NamedTuple):
     """What a budget tells its copies in other processes.
 
-    `requests`, what they `deposited` and `retried` are its own, since its start; `recent` are the
-    requests of its window. `forfeited` is what the cap has taken from the tokens of all copies, as
-    far as this one has seen. Deposits and forfeits are in millionths of a token.
+    `requests`, what they `deposited`, `retried` and `refused` are its own, since its start;
+    `recent` are the requests of its window. `forfeited` is what the cap has taken from the tokens
+    of all copies, as far as this one has seen. Deposits and forfeits are in millionths of a token.
     """
 
     requests: int
     deposited: int
     retried: int
+    refused: int
     recent: int
     forfeited: int
 
@@ -135,7 +136,9 @@ class RetryBudget:
             self._slide(now)
         recent = self._requests - self._start
         deposited = self._requests * self._deposit
-        return RetryBudgetTotals(self._requests, deposited, self._retried, recent, self._forfeited)
+        return RetryBudgetTotals(
+            self._requests, deposited, self._retried, self._refused, recent, self._forfeited
+        )
 
     def tokens(self, now: Instant) -> float:
         """How many retries could be made at once now; a fraction is saved towards the next.

@@ -31,6 +31,7 @@ class HostBudget:
     __slots__ = (
         "_claims",
         "_left_deposited",
+        "_left_refused",
         "_left_requests",
         "_left_retried",
         "_recent",
@@ -48,7 +49,8 @@ class HostBudget:
         self._row: Final = row
         self._claims = 0
         # What the row's last owners have left, less what we had counted when we took it over.
-        self._left_requests = self._left_deposited = self._left_retried = 0
+        self._left_requests = self._left_deposited = 0
+        self._left_retried = self._left_refused = 0
         self._recent = 0  # first attempts of the others in the window
         self._sure_until: Instant = 0
 
@@ -70,23 +72,24 @@ class HostBudget:
         if original.try_retry(now):
             return True
         words[at + t.RETRIED] -= 1
-        words[at + t.REFUSED] += 1
         self._sure_until = now + _SURE
         return False
 
     def tell(self, now: Instant) -> None:
         """Write what we have counted."""
         words, at = self._row.words, self._row.at
-        requests, deposited, retried, recent, _ = self.original.totals(now)
+        requests, deposited, retried, refused, recent, _ = self.original.totals(now)
         if self._claims != self._row.claims:
             self._claims = self._row.claims
             self._left_requests = words[at + t.REQUESTS] - requests
             self._left_deposited = words[at + t.DEPOSITED] - deposited
             self._left_retried = words[at + t.RETRIED] - retried
+            self._left_refused = words[at + t.REFUSED] - refused
             self._recent = self._row.recent(now, t.RECENT, self._window)
         words[at + t.REQUESTS] = self._left_requests + requests
         words[at + t.DEPOSITED] = self._left_deposited + deposited
         words[at + t.RETRIED] = self._left_retried + retried
+        words[at + t.REFUSED] = self._left_refused + refused
         words[at + t.RECENT] = recent
 
     def hear(self, now: Instant) -> None:
