@@ -15,6 +15,7 @@ import msgspec
 from tidegate._version import __version__
 from tidegate.analysis import summary
 from tidegate.analysis.assumed import assumed_triggers
+from tidegate.analysis.capacity import more_capacity
 from tidegate.analysis.cures import (
     MAX_CURES,
     Candidate,
@@ -25,12 +26,13 @@ from tidegate.analysis.cures import (
     with_call,
 )
 from tidegate.analysis.graph import Graph
-from tidegate.analysis.loop import binding_service, sustaining_loop
+from tidegate.analysis.loop import binding_service, pressures, sustaining_loop
 from tidegate.analysis.outcome import SEVERITY
 from tidegate.analysis.rating import Case, Rating, ends_well, is_bad, rate
 from tidegate.analysis.results import (
     action_result,
     common_outcome,
+    hit_service,
     rated_cure,
     simulated_cure,
     trigger_result,
@@ -223,11 +225,11 @@ class Check:
 
     def _try_cures(self) -> None:
         """Rate every cure of the bad triggers by the fluid, and simulate the best."""
-        bad = self._bad()
-        if not bad or self.loop is None or self.binding is None:
+        names = [t.trigger for t in self._bad()[:_RATED_TRIGGERS]]
+        service = self._to_keep(names)
+        if service is None:
             return
-        names = [t.trigger for t in bad[:_RATED_TRIGGERS]]
-        made = candidates(self._named, self.loop, self.binding)
+        made = candidates(self._named, self.loop, service)
         self.skipped.extend(f"{c.name}: beyond {MAX_CURES} cures" for c in made[MAX_CURES:])
         rated = self._rated(names, made[:MAX_CURES])
         rated = sorted([*self._with_a_fence(names, rated), *rated], key=_promise)
@@ -237,7 +239,49 @@ class Check:
                 self._confirm(names[0], candidate, ratings)
             else:
                 self.cures.append(rated_cure(candidate, ratings, names[0]))
+        if not any(cure.cures for cure in self.cures):
+            self._try_capacity(names)
         self.cures.sort(key=_widest)
+
+    def _to_keep(self, triggers: Sequence[str]) -> str | None:
+        """The service that the cures are to keep up; None if nothing is bad, or none has a limit.
+
+        The one that the loop keeps down, else the one that the worst trigger hits, or that is
+        pressed hardest under it.
+        """
+        if not triggers or self.loop is not None:
+            return self.binding if triggers else None
+        worst = self._named.triggers[triggers[0]]
+        return hit_service(self._named, worst) or self._pressed(worst)
+
+    def _pressed(self, trigger: Trigger) -> str | None:
+        pressure = pressures(Graph(_suffering(self._named, trigger)))
+        return max(pressure, key=pressure.__getitem__, default=None)
+
+    def _try_capacity(self, triggers: Sequence[str]) -> None:
+        """Where no policy cures: the least capacity that does, of the service that is short."""
+        worst = self._named.triggers[triggers[0]]
+        hit = hit_service(self._named, worst)
+        made = list(more_capacity(self._named, hit)) if hit is not None else []
+        pressed = self._pressed(worst)
+        if not made and pressed is not None:
+            hit, made = pressed, list(more_capacity(self._named, pressed))
+        if not made:
+            return
+        within = self.system.objective.within
+        enough = {
+            candidate.name: (candidate, ratings)
+            for candidate, ratings in self._rated(triggers, made)
+            if all(ends_well(rating, within) for rating in ratings.values())
+        }
+        least_first = [enough[candidate.name] for candidate in made if candidate.name in enough]
+        for candidate, ratings in least_first[:_CONFIRMED]:
+            self._changes[candidate.name] = candidate.changes
+            self._confirm(triggers[0], candidate, ratings)
+            if self.cures[-1].cures:
+                return
+        if not enough:
+            self.skipped.append(f"more capacity: {made[-1].name} is too little, too")
 
     def _bad(self) -> list[TriggerResult]:
         """The triggers that want a cure, the worst first."""

@@ -16,7 +16,7 @@ from tidegate.analysis.mended import mended
 from tidegate.analysis.rules.view import Edge
 from tidegate.findings import Loop
 from tidegate.settings.dump import Changes, patch
-from tidegate.settings.policies import Backoff, Breaker, Budget, Limit, Settings
+from tidegate.settings.policies import Adaptive, Backoff, Breaker, Budget, Limit, Settings
 from tidegate.settings.system import System
 from tidegate.settings.unknowns import Path
 from tidegate.units import SECOND, format_duration, format_share
@@ -53,9 +53,14 @@ class Candidate(NamedTuple):
         return patch(self.changes)
 
 
-def candidates(system: System, loop: Loop, service: str) -> list[Candidate]:
-    """The changes worth trying against `loop`, which keeps `service` down; the gentlest first."""
-    made = [*_on_calls(system, loop), *fences(system, service), *_at_service(system, service)]
+def candidates(system: System, loop: Loop | None, service: str) -> list[Candidate]:
+    """The changes worth trying against `loop`, which keeps `service` down; the gentlest first.
+
+    Without a loop nothing is kept down by its retries: then what is left is to take in no more than
+    can be served, and to let nobody wait for the rest.
+    """
+    first = _taking_less(system, service) if loop is None else _on_calls(system, loop)
+    made = [*first, *fences(system, service), *_at_service(system, service)]
     return [candidate for candidate in made if candidate.system != system]
 
 
@@ -172,6 +177,31 @@ def _on_calls(system: System, loop: Loop) -> Iterator[Candidate]:
         {edge.path: {"backoff": Backoff()} for edge in retrying},
         "retries come later, but all of them come",
     )
+
+
+def _taking_less(system: System, service: str) -> Iterator[Candidate]:
+    """What helps without any retry: a limit that finds itself, and callers that wait for less."""
+    record = system.services[service]
+    if record.limit is None and record.workers is not None:
+        yield _candidate(
+            system,
+            f"adaptive limit at {service}",
+            {("services", service): {"limit": Limit(adaptive=Adaptive())}},
+            "what is beyond it is refused at once, in health nothing",
+        )
+    on_the_way = _leading_to(system, service)
+    for edge in _edges(system):
+        if edge.section != "services" or edge.callee not in on_the_way or not edge.call.wait:
+            continue
+        caller = system.services[edge.caller]
+        held = caller.blocking and caller.workers is not None
+        if held and (edge.call.timeout is None or edge.call.timeout > SECOND):
+            yield _candidate(
+                system,
+                f"timeout of {format_duration(SECOND)} for {edge.name}",
+                {edge.path: {"timeout": SECOND}},
+                f"what takes longer is given up, and holds no worker of {edge.caller} meanwhile",
+            )
 
 
 def _outermost(loop: Loop, retrying: list[Edge]) -> str:

@@ -32,6 +32,7 @@ __all__ = [
     "action_result",
     "common_outcome",
     "goodput",
+    "hit_service",
     "rated_cure",
     "simulated_cure",
     "trigger_result",
@@ -75,7 +76,7 @@ def trigger_result(
     """Everything about one trigger: `runs` with the system as it is, `without` with no retries."""
     outcome = common_outcome(runs)
     same = [run for run in runs if run.outcome == outcome]
-    hit = _hit_service(system, trigger)
+    hit = hit_service(system, trigger)
     harm = measure((_harm(run) * divisor for run in runs), "requests")
     bare = measure((_harm(run) * divisor for run in without), "requests")
     within = system.objective.within / SECOND
@@ -222,7 +223,8 @@ def _harm(run: Run) -> float:
     return total
 
 
-def _hit_service(system: System, trigger: Trigger) -> str | None:
+def hit_service(system: System, trigger: Trigger) -> str | None:
+    """The service that a trigger is at, or that the call goes to; None for one at a client."""
     if trigger.service is not None:
         return trigger.service
     if trigger.call is not None:

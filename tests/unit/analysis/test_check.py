@@ -19,7 +19,7 @@ from tidegate.analysis.runs import Run, Runner, Spec, execute
 from tidegate.findings import CheckReport
 from tidegate.settings.load import loads
 from tidegate.settings.policies import Backoff, Budget
-from tidegate.settings.system import Action, Service, System, Time
+from tidegate.settings.system import Action, Service, System, Time, Trigger
 from tidegate.units import MILLISECOND, SECOND
 
 WAYS_OUT = {
@@ -202,6 +202,64 @@ def test_cures_beyond_the_most_are_named(monkeypatch: pytest.MonkeyPatch) -> Non
     report = check(store(), ByHand(sticks_with_retries, bad_unless_budget))
     assert len(report.cures) == 3
     assert "circuit breaker in front of store: beyond 3 cures" in report.skipped
+
+
+# Without any path that multiplies.
+
+
+def served_by(workers: int) -> Callable[[Any], Rating]:
+    """What the fluid says if the store needs so many workers, and nothing else helps."""
+
+    def rating(case: Any) -> Rating:
+        good = case.system.services["store"].workers >= workers
+        return Rating("recovers" if good else "sticks", {"shoppers": 0.1}, 5.0 if good else None)
+
+    return rating
+
+
+def runs_by(workers: int) -> Callable[[Spec], Run]:
+    """The same of a simulation."""
+
+    def run(spec: Spec) -> Run:
+        short = (spec.system.services["store"].workers or 0) < workers
+        return stuck() if spec.trigger and short else made_run()
+
+    return run
+
+
+def test_what_no_policy_cures_is_told_the_least_capacity_that_does() -> None:
+    report = check(store(attempts=1), ByHand(runs_by(12), served_by(12)))
+    assert report.loop is None
+    first, *others = report.cures
+    assert (first.cure, first.cures, first.confirmed) == ("1.5x the capacity of store", True, True)
+    assert first.yaml == "services: {store: {workers: 12}}"
+    assert "12 workers instead of 8 a replica" in first.cost
+    assert not any(cure.cures for cure in others)
+    assert "queue of 50 at store" in {cure.cure for cure in others}
+
+
+def test_a_capacity_that_the_simulation_finds_too_little_is_followed_by_the_next() -> None:
+    report = check(store(attempts=1), ByHand(runs_by(16), served_by(12)))
+    found = {cure.cure: cure.cures for cure in report.cures if "capacity" in cure.cure}
+    assert found == {"1.5x the capacity of store": False, "2x the capacity of store": True}
+
+
+def test_what_no_capacity_cures_either_is_said() -> None:
+    report = check(store(attempts=1), ByHand(runs_by(1000), served_by(1000)))
+    assert not any(cure.cures for cure in report.cures)
+    assert "more capacity: 16x the capacity of store is too little, too" in report.skipped
+
+
+def test_where_a_policy_cures_nobody_is_told_to_buy_capacity() -> None:
+    runner = ByHand(sticks_with_retries, bad_unless_budget)
+    assert not any("capacity" in cure.cure for cure in check(store(), runner).cures)
+
+
+def test_a_surge_is_cured_at_the_service_that_it_presses_hardest() -> None:
+    surge = {"twice": Trigger(client="shoppers", load=2.0)}
+    report = check(store(attempts=1, triggers=surge), ByHand(runs_by(12), served_by(12)))
+    assert report.binding is None
+    assert report.cures[0].cure == "1.5x the capacity of store"
 
 
 # What the file leaves open.

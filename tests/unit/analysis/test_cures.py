@@ -130,6 +130,27 @@ def test_the_cures_of_a_store_the_gentlest_first() -> None:
     ]
 
 
+def test_where_nothing_multiplies_less_is_taken_in_and_less_waited_for() -> None:
+    plain = [c.name for c in candidates(store(attempts=1), None, "store")]
+    assert plain == [
+        "adaptive limit at store",
+        "circuit breaker in front of store",
+        "queue of 50 at store",
+        "store drops what can no longer finish in time",
+        "newest first at store when it is behind",
+        "store skips what was abandoned",
+    ]
+    found = {c.name: c for c in candidates(pages(), None, "licences")}
+    assert found["timeout of 1s for check"].yaml == (
+        "services: {web: {calls: {check: {timeout: 1s}}}}"
+    )
+    assert "holds no worker of web" in found["timeout of 1s for check"].cost
+    assert "timeout of 1s for check" not in {
+        c.name for c in candidates(pages(timeout=SECOND), None, "licences")
+    }
+    assert "no retries" not in found
+
+
 def test_what_is_there_already_is_not_offered() -> None:
     cautious = store(budget=Budget(), breaker=Breaker(), attempts=2, propagate=True)
     careful = msgspec.structs.replace(
