@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 from sample_reports import SAMPLES
+from stormy import report as storm_report
 
-from tidegate.report import html
+from tidegate.report import html, storm
 from tidegate.report.files import write_atomic
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -28,6 +29,9 @@ QUIET = (
     *("--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND"),
 )
 HANGS = 60  # seconds without an answer: a guard against waiting for ever, not a measure
+
+PAGES = {**dict.fromkeys(SAMPLES, html.render), "storm": storm.render_html}
+REPORTS = {**SAMPLES, "storm": storm_report}
 
 pytestmark = [
     pytest.mark.slow,  # a browser is started
@@ -139,7 +143,7 @@ def written(tmp_path: Path) -> Any:
     """Writes the page of one sample and says where it is."""
 
     def write(name: str) -> Path:
-        write_atomic(tmp_path / f"{name}.html", html.render(SAMPLES[name]()))
+        write_atomic(tmp_path / f"{name}.html", PAGES[name](REPORTS[name]()))
         return tmp_path / f"{name}.html"
 
     return write
@@ -155,7 +159,7 @@ def test_its_first_number_is_read_from_the_page(browser: Chromium, written: Any)
     assert browser.value(TEXT_OF.format("#trigger-1 tbody td")) == "99.8% (99.8..99.9%)"
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", PAGES)
 def test_the_browser_has_nothing_to_complain_of(browser: Chromium, written: Any, name: str) -> None:
     browser.show(written(name))
     assert browser.value("document.scripts.length") == 0
@@ -179,7 +183,7 @@ TOO_WIDE = """[...document.querySelectorAll('body *')].filter(e =>
 
 
 @pytest.mark.parametrize("width", [360, 768, 1280])
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", PAGES)
 def test_it_never_scrolls_sideways(browser: Chromium, written: Any, name: str, width: int) -> None:
     browser.show(written(name), width=width)
     browser.value(OPEN_ALL)
@@ -193,13 +197,16 @@ def test_a_page_that_is_too_wide_would_be_seen(browser: Chromium, written: Any) 
     assert browser.value(TOO_WIDE % 360) != []
 
 
-def test_labels_of_an_axis_never_touch(browser: Chromium, written: Any) -> None:
-    browser.show(written("marketplace"), width=360)
+@pytest.mark.parametrize(("name", "plots"), [("marketplace", 3), ("storm", 2)])
+def test_labels_of_an_axis_never_touch(
+    browser: Chromium, written: Any, name: str, plots: int
+) -> None:
+    browser.show(written(name), width=360)
     touching = """[...document.querySelectorAll('.plot')].map(plot => {
         const boxes = [...plot.querySelectorAll(':scope > text')]
             .map(text => text.getBoundingClientRect())
         return boxes.slice(1).filter((box, i) => box.left < boxes[i].right + 4).length })"""
-    assert browser.value(touching) == [0, 0, 0]
+    assert browser.value(touching) == [0] * plots
 
 
 def test_tab_reaches_every_table_and_enter_opens_it(browser: Chromium, written: Any) -> None:
