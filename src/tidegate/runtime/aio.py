@@ -22,7 +22,7 @@ from tidegate.runtime.observed import Observed
 from tidegate.runtime.timers import Cut, Line, line_of
 from tidegate.units import SECOND, Duration
 
-__all__ = ["answered", "armed", "ended", "guarded"]
+__all__ = ["answered", "armed", "cut", "disarm", "ended", "fall_back", "guarded", "left"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -59,7 +59,7 @@ def guarded(  # noqa: C901 - flat, for the reason in its docstring
         if type(permit) is not Permit:
             dependency.catch_up_if_changed()
             if guard.fallback is not None:
-                return await _fall_back(guard, args, kwargs)  # type: ignore[no-any-return]
+                return await fall_back(guard, args, kwargs)  # type: ignore[no-any-return]
             raise dependency.rejection(*refusal)
         loop = asyncio.get_running_loop()
         task = permit.holder = asyncio.current_task(loop)
@@ -151,10 +151,10 @@ async def _carry_on(
     answer = going.end()
     if answer is not FALL_BACK:
         return answer
-    return await _fall_back(going.guard, args, kwargs)
+    return await fall_back(going.guard, args, kwargs)
 
 
-async def _fall_back(guard: Guard, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+async def fall_back(guard: Guard, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The fallback's answer; it may be a plain function or a coroutine function."""
     assert guard.fallback is not None
     answer = guard.fallback(*args, **kwargs)
@@ -183,20 +183,26 @@ def armed(going: Call) -> tuple[Permit, asyncio.TimerHandle | None]:
             _line(going.guard, loop, timeout).arm(permit)
         return permit, None
     assert timeout is not None
-    return permit, loop.call_later(timeout / SECOND, _cut, permit)
+    return permit, loop.call_later(timeout / SECOND, cut, permit)
 
 
-def _cut(permit: Permit) -> None:
+def cut(permit: Permit) -> None:
+    """Give up the attempt of this permit, unless it is over."""
     if not permit.settled and isinstance(permit.holder, asyncio.Task):
         permit.holder = Cut(permit.holder)
 
 
 def answered(going: Call, permit: Permit, result: Any) -> Step:
-    """The attempt has given a result, perhaps against a cancellation of ours."""
+    """The attempt has given a result."""
+    disarm(permit)
+    return going.answered(result)
+
+
+def disarm(permit: Permit) -> None:
+    """It is not to be given up any more; a cancellation of ours that came too late is undone."""
     if isinstance(permit.holder, Cut):
         permit.holder.was_ours_alone()
     permit.holder = None
-    return going.answered(result)
 
 
 def ended(going: Call, permit: Permit, error: BaseException) -> Step:
@@ -210,7 +216,7 @@ def ended(going: Call, permit: Permit, error: BaseException) -> Step:
             return going.failed(_too_slow(going, error))
     if not cancelled:
         return going.failed(error)
-    return _cancelled(going, permit, error)
+    return left(going, permit, error)
 
 
 def _too_slow(going: Call, cancellation: BaseException) -> Exception:
@@ -227,7 +233,7 @@ def _too_slow(going: Call, cancellation: BaseException) -> Exception:
     return late
 
 
-def _cancelled(going: Call, permit: Permit, error: BaseException) -> Step:
+def left(going: Call, permit: Permit, error: BaseException) -> Step:
     """Somebody else has cancelled the task. It goes on its way; what it says is found out."""
     going.error = error
     deadline = going.execution.deadline

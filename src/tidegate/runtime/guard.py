@@ -40,6 +40,8 @@ Mode = Literal["enforce", "observe", "off"]
 
 _MODES: Final = ("enforce", "observe", "off")
 _NEVER: Final = 1 << 62
+_CO_ASYNC_GENERATOR: Final = 0x200
+_STREAMS: Final = 0x20 | _CO_ASYNC_GENERATOR
 _CO_COROUTINE: Final = 0x80 | 0x100  # `async def`, and generators that types.coroutine has marked
 
 # What one call may have otherwise than the rest: all that is not a policy with a state of its own.
@@ -66,7 +68,8 @@ Judge = Callable[[Any], Verdict | None]
 class Guard:
     """The guard of one dependency; `tidegate.guard` makes it.
 
-    - `@licences` before a function, plain or `async`, guards each of its calls;
+    - `@licences` before a function, plain or `async`, guards each of its calls, and before a
+      generator function each of its streams;
     - `licences.call(function, ...)` guards one, `await licences.acall(function, ...)` one that
       is to be awaited;
     - `with licences.attempt() as attempt` guards a block, once;
@@ -144,7 +147,10 @@ class Guard:
 
     def __call__(self, function: Callable[_P, Any], /) -> Callable[_P, Any]:
         """`function`, guarded: same signature, same kind, same results and exceptions."""
-        if _is_async(function):
+        flags = _flags(function)
+        if flags & _STREAMS:
+            return self._streamed(function, flags, None)  # type: ignore[no-any-return]
+        if flags & _CO_COROUTINE:
             from tidegate.runtime import aio
 
             return aio.guarded(self, function)
@@ -163,6 +169,33 @@ class Guard:
         from tidegate.runtime import aio
 
         return await aio.guarded(self, function)(*args, **kwargs)
+
+    def stream(
+        self, *, first_item: float | None = None, idle: float | None = None
+    ) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
+        """A decorator for generator functions, plain and async, with limits of their own.
+
+        `first_item` is how many seconds the first item may take, `idle` each one after it; both are
+        the guard's `timeout` if left out. Without limits of its own `@guard` alone does the same.
+        """
+        view = self if first_item is None else self.options(timeout=first_item)
+        limit = override({"timeout": idle})["timeout"]
+
+        def decorate(function: Callable[_P, _T]) -> Callable[_P, _T]:
+            return view._streamed(  # type: ignore[no-any-return]
+                function, _flags(function), limit
+            )
+
+        return decorate
+
+    def _streamed(self, function: Any, flags: int, idle: Duration | None) -> Any:
+        if flags & _CO_ASYNC_GENERATOR:
+            from tidegate.runtime import aio_streams
+
+            return aio_streams.guarded(self, function, idle)
+        from tidegate.runtime import streams
+
+        return streams.guarded(self, function, idle)
 
     def attempt(self) -> "Attempt":
         """A guard around one block: `with` it, or `async with`. See `Attempt`."""
@@ -236,8 +269,8 @@ class Guard:
         return f"<tidegate.Guard {self.name!r}>"
 
 
-def _is_async(function: Any) -> bool:
-    """Whether calling it gives a coroutine; looks through partials and callable objects.
+def _flags(function: Any) -> int:
+    """What calling it gives, as flags of its code; looks through partials and callable objects.
 
     `inspect.iscoroutinefunction` by hand: importing `inspect` costs half of all our import.
     """
@@ -247,4 +280,4 @@ def _is_async(function: Any) -> bool:
     code = getattr(function, "__code__", None)
     if code is None and not isinstance(function, type):
         code = getattr(getattr(type(function), "__call__", None), "__code__", None)  # noqa: B004
-    return code is not None and bool(code.co_flags & _CO_COROUTINE)
+    return 0 if code is None else code.co_flags
