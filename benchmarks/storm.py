@@ -47,6 +47,8 @@ class Variant(NamedTuple):
 
 def variants(storm: Storm) -> list[Variant]:
     with_guard = guarded(storm)
+    limited = msgspec.structs.replace(with_guard.call, limit=Limit(max=24))
+    together = with_guard._replace(call=limited)  # 24 of 67/s are 360 ms: in time, as one must know
     exponential = msgspec.structs.replace(storm.service, time=Time(mean=40 * MILLISECOND))
     lucky = with_guard._replace(
         service=exponential,
@@ -58,6 +60,11 @@ def variants(storm: Storm) -> list[Variant]:
         Variant(
             "guarded clients, in four processes",
             with_guard,
+            lambda s, n: live(s, n, guard=True, processes=4),
+        ),
+        Variant(
+            "the same, and one limit of 24 for the host",
+            together,
             lambda s, n: live(s, n, guard=True, processes=4),
         ),
         Variant(
@@ -75,6 +82,12 @@ def variants(storm: Storm) -> list[Variant]:
             "guarded server, clients that mark retries",
             storm,
             lambda s, n: live(s, n, guard=False, door=DOOR, tells=True),
+            simulated=False,
+        ),
+        Variant(
+            "guarded server, clients in four processes",
+            storm,
+            lambda s, n: live(s, n, guard=False, door=DOOR, processes=4),
             simulated=False,
         ),
         Variant(

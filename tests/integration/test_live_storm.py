@@ -10,12 +10,13 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tidegate.lab.live import live
 from tidegate.lab.storm import Series, Storm, agreement, guarded, predicted, story
 from tidegate.settings.admission import Admission
 from tidegate.settings.load import load, loads
-from tidegate.settings.policies import Limit
+from tidegate.settings.policies import Budget, Limit
 from tidegate.units import SECOND
 
 pytestmark = pytest.mark.slow  # the time of a storm is real
@@ -96,6 +97,21 @@ def back(storm: Storm, series: Series) -> bool:
     """Whether 95 % of what is offered is answered in time five seconds after the trigger's end."""
     first = (storm.before + storm.lasts) // SECOND + 5
     return sum(series.good[first:]) >= 0.95 * sum(series.offered[first:])
+
+
+def test_four_processes_spend_one_budget(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing but the budget stands between them and the storm, and nearly all attempts fail."""
+    storm = story(load(EXAMPLE).system(), before=SECOND, lasts=5 * SECOND, after=SECOND)
+    storm = storm._replace(call=replace(storm.call, budget=Budget(), attempts=4))
+    series = live(storm, 1, guard=True, processes=4)
+    requests, attempts = sum(series.offered), sum(series.attempts)
+    with capsys.disabled():
+        print(
+            f"\nfour processes: {attempts} attempts of {requests} requests {series.doubt}", end=""
+        )
+    # Each process may have spent the one token of a rare caller before it has seen the others.
+    assert attempts <= 1.1 * requests + 4
+    assert attempts > requests  # else it is not the budget that was seen
 
 
 DOORS = {"guarded clients": None, "a guarded server": Admission(limit=Limit(max=8), queue=16)}
