@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, final
 
 import msgspec
 
-from tidegate.units import Instant
+from tidegate.units import Duration, Instant
 
 __all__ = [
     "FAILURE",
@@ -86,12 +86,15 @@ class Permit(msgspec.Struct, eq=False):
 
     `generation` is the policy's era in which it was given: a result that comes back in a later
     era says nothing about the present one. `lease` is the instant from which a permit that has
-    not been settled counts as lost (0: never). `holder` is the shell's own: who waits for it.
+    not been settled counts as lost (0: never). `took` is how long the answer took where that is
+    not from start to settlement (0: it is): a stream's consumer sets the pace after its first item.
+    `holder` is the shell's own: who waits for it.
     """
 
     start: Instant
     generation: int = 0
     lease: Instant = 0
+    took: Duration = 0
     settled: bool = False
     holder: object = None
 
