@@ -8,7 +8,9 @@ import pytest
 import tidegate
 from tidegate import DeadlineExceeded
 from tidegate.runtime.registry import _forget
+from tidegate.settings.policies import Adaptive, Limit
 from tidegate.testing import instant, refusing
+from tidegate.units import SECOND
 
 
 @pytest.fixture(autouse=True)
@@ -144,6 +146,16 @@ def test_a_slow_consumer_is_nobody_s_fault_and_a_slow_item_is(clock):
     assert [*guard(generator(Source(clock, [2.5, 1])))()] == [1]
     assert [*guard(generator(Source(clock, [2.5])))()] == []
     assert counts(guard) == {"started": 4, "ok": 4, "success": 1, "timeout": 3}
+
+
+def test_a_limit_that_finds_itself_goes_by_the_first_item(clock):
+    limit = Limit(adaptive=Adaptive(start=10, latency=SECOND))
+    guard = tidegate.guard("licences", limit=limit)
+    for _ in guard(generator(Source(clock, [0.5, 1, 2])))():
+        clock.advance(60)
+    assert guard.snapshot().limit == 10
+    assert [*guard(generator(Source(clock, [1.5, 1])))()] == [1]
+    assert guard.snapshot().limit == 7
 
 
 def test_first_item_and_idle_have_limits_of_their_own(clock):
