@@ -53,6 +53,7 @@ TESTED_TOGETHER = {
         "analysis/source/walk.py",
     },
     "tests/unit/analysis/source/test_names.py": {"analysis/source/bindings.py"},
+    "tests/unit/analysis/source/test_read.py": {"analysis/source/seen.py"},
     "tests/unit/analysis/source/test_retriers.py": {"analysis/source/attempts.py"},
     "tests/unit/analysis/source/rules/test_layers.py": {"analysis/source/rules/rule.py"},
     "tests/unit/report/test_source_text.py": {"report/source_json.py"},

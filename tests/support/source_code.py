@@ -5,9 +5,10 @@ from textwrap import dedent
 
 from tidegate.analysis.source import suppress
 from tidegate.analysis.source.audit import RULES
-from tidegate.analysis.source.read import Source, read
+from tidegate.analysis.source.read import read
 from tidegate.analysis.source.rules import breakers, layers, retries, timeouts
 from tidegate.analysis.source.rules.rule import Hit
+from tidegate.analysis.source.seen import Source
 
 KNOWN = frozenset(rule.name for rule in RULES)
 

@@ -94,7 +94,7 @@ def _result(finding: SourceFinding, index: dict[str, int], seen: Counter[str]) -
 
 
 def _said(library: str, attempts: str) -> str:
-    return f"{library}: {attempts} attempts"
+    return f"{library}, attempts: {attempts}"
 
 
 def _allowed(allowed: SourceAllowed, rule: Rule, index: dict[str, int]) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def _finding(finding: SourceFinding, width: int, *, first: bool, color: bool) ->
     yield f"{place}: {severity}: {finding.rule}"
     yield from _indented(clean(finding.says), width)
     for step in finding.path:
-        said = f"{step.attempts} x {step.library} in {step.function}"
+        said = f"{step.library} in {step.function}: {step.attempts}"
         yield from _indented(clean(f"{step.file}:{step.line}: {said}"), width, _INDENT + 2)
     if first:
         yield from hang("    why:", finding.why, width, _TOLD)

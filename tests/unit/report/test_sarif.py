@@ -213,7 +213,7 @@ def test_places_are_regions_and_addresses(run: dict[str, Any]) -> None:
 def test_nested_retries_are_a_flow(run: dict[str, Any]) -> None:
     flow = run["results"][2]["codeFlows"][0]["threadFlows"][0]["locations"]
     told = [step["location"]["message"]["text"] for step in flow]
-    assert told == ["tenacity: 3 attempts", "openai.OpenAI: 3 attempts"]
+    assert told == ["tenacity, attempts: 3", "openai.OpenAI, attempts: 3"]
 
 
 def test_what_is_allowed_is_suppressed_and_what_is_not_read_is_told(run: dict[str, Any]) -> None:

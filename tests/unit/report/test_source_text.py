@@ -59,7 +59,7 @@ def test_the_verdict_first_then_each_place_and_why_once_for_each_rule() -> None:
 
 a.py:1:5: error: nested-retries
     it waits
-      b.py:2: 3 x openai.OpenAI in g()
+      b.py:2: openai.OpenAI in g(): 3
     why: Because.
     fix: Do not.
 

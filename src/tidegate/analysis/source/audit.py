@@ -20,9 +20,10 @@ from tidegate.analysis.source.findings import (
     SourceUnread,
 )
 from tidegate.analysis.source.model import UNLIMITED, Module
-from tidegate.analysis.source.read import Source, read
+from tidegate.analysis.source.read import read
 from tidegate.analysis.source.rules import breakers, layers, retries, timeouts
 from tidegate.analysis.source.rules.rule import Hit, Rule, number
+from tidegate.analysis.source.seen import Source
 from tidegate.errors import InputError
 from tidegate.findings import Severity
 

@@ -13,16 +13,19 @@ from typing import Final, NamedTuple
 from tidegate.analysis.source.clients import remote
 from tidegate.analysis.source.families import families, types
 from tidegate.analysis.source.literals import UNKNOWN, said, value
-from tidegate.analysis.source.model import UNLIMITED, Layer
+from tidegate.analysis.source.model import EVERYTHING, UNLIMITED, Layer
 from tidegate.analysis.source.names import Scope, dotted
 from tidegate.analysis.source.waits import SPEAKS, wait_of
 from tidegate.analysis.source.walk import called, calls, inside, words
 
-__all__ = ["Loop", "loop"]
+__all__ = ["GIVES_UP", "Loop", "loop"]
 
 _SLEEPS: Final = frozenset(
     ["time.sleep", "asyncio.sleep", "anyio.sleep", "trio.sleep", "gevent.sleep", "eventlet.sleep"]
 )
+GIVES_UP: Final = "until it gives up"
+"""How often a loop tries that counts in a way of its own."""
+
 _NETWORK: Final = frozenset(
     [
         "connect",
@@ -61,7 +64,7 @@ def loop(
     if tried is None or not _leaves_on_success(node, tried) or _counts(node, tried):
         return None
     staying = [h for h in tried.handlers if _stays(h) and not _is_local(h, scope)]
-    catches = tuple(name for h in staying for name in types(h.type, scope))
+    catches = tuple(name for h in staying for name in _repeated(h, scope))
     if not staying or set(catches) == {"TimeoutError"}:
         return None  # to wait in slices is to wait, not to try again
     caught = families(catches)
@@ -76,7 +79,7 @@ def loop(
     told = words(function)
     ends = [*(s for h in staying for s in h.body), *_before(node, tried)]
     if attempts == UNLIMITED and (timed or _gives_up(ends)):
-        attempts, bound = None, "until it gives up"
+        attempts, bound = None, GIVES_UP
     wait, wait_said = wait_of(sleeps, own, scope, told)
     after = [h for h in tried.handlers if _raises(h.body)]
     layer = Layer(
@@ -94,6 +97,13 @@ def loop(
         hears="retry-after" in told or "retry_after" in told or "retryafter" in told or None,
     )
     return Loop(layer, frozenset((tried,)), catches)
+
+
+def _repeated(handler: ast.ExceptHandler, scope: Scope) -> tuple[str, ...]:
+    """What a handler repeats on: of a BaseException, not what it raises again when it looks."""
+    named = types(handler.type, scope)
+    looks = _raises(handler.body)
+    return tuple(EVERYTHING if name == "BaseException" and looks else name for name in named)
 
 
 def _is_local(handler: ast.ExceptHandler, scope: Scope) -> bool:

@@ -11,7 +11,17 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-__all__ = ["EVERYTHING", "UNLIMITED", "Exported", "Function", "Layer", "Module", "Site", "Wait"]
+__all__ = [
+    "EVERYTHING",
+    "UNLIMITED",
+    "Exported",
+    "Function",
+    "Layer",
+    "Module",
+    "Site",
+    "Wait",
+    "Wrapping",
+]
 
 UNLIMITED: Final = math.inf
 EVERYTHING: Final = "Exception"  # what a handler names that stops at nothing
@@ -69,15 +79,33 @@ class Site:
     client: Layer | None = None
 
 
+@dataclass(slots=True, frozen=True)
+class Wrapping:
+    """A decorator that is no library's: its name, and the numbers and exceptions given to it."""
+
+    name: str
+    line: int
+    column: int
+    numbers: dict[str, int] = field(default_factory=dict)
+    catches: tuple[str, ...] = ()
+
+
 @dataclass(slots=True)
 class Function:
-    """One function: its calls, and the layers around all of it (outermost first)."""
+    """One function: its calls, and the layers around all of it (outermost first).
+
+    `gives` is the loop around what it decorates, if it is a decorator that retries, and `defaults`
+    are its parameters that are numbers.
+    """
 
     name: str
     file: str
     line: int
     layers: tuple[Layer, ...] = ()
     sites: list[Site] = field(default_factory=list)
+    wrappings: tuple[Wrapping, ...] = ()
+    gives: Layer | None = None
+    defaults: dict[str, int] = field(default_factory=dict)
 
     @property
     def short(self) -> str:

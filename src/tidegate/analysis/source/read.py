@@ -6,19 +6,20 @@ read what is gathered, and `layers` follows the calls from module to module.
 """
 
 import ast
-from dataclasses import dataclass, field
 from typing import Final, final
 
 from tidegate.analysis.source.bindings import bind
 from tidegate.analysis.source.clients import adapter, client, owner, transport
 from tidegate.analysis.source.families import families, types
 from tidegate.analysis.source.loops import Loop, loop
-from tidegate.analysis.source.model import Exported, Function, Layer, Module, Site
-from tidegate.analysis.source.names import Bound, Imported, Scope, dotted, follow
+from tidegate.analysis.source.model import Layer
+from tidegate.analysis.source.names import Scope, dotted
+from tidegate.analysis.source.remember import export, remember
 from tidegate.analysis.source.retriers import in_block, retrier
+from tidegate.analysis.source.seen import Call, Decorated, Placed, Source
 from tidegate.analysis.source.walk import inside
 
-__all__ = ["Call", "Decorated", "Placed", "Source", "read"]
+__all__ = ["read"]
 
 _CANCELS: Final = frozenset(
     [
@@ -32,65 +33,6 @@ _CANCELS: Final = frozenset(
     ]
 )
 _WAITS_FOR: Final = ("asyncio.wait_for",)
-_GUARDS: Final = ("tidegate.guard", "tidegate.guard()")  # as a decorator; kept in a name
-
-
-@dataclass(slots=True)
-class Call:
-    """A call as the rules see it. `stack` holds what stands around it, outermost first."""
-
-    node: ast.Call
-    target: str | None
-    scope: Scope
-    function: "Decorated"
-    layers: tuple[Layer, ...]  # innermost first
-    absorbed: bool
-    cancelled: ast.AST | None
-    client: Layer | None = None
-
-
-@dataclass(slots=True)
-class Decorated:
-    """A function, with what decorates it; the module's own statements are one too."""
-
-    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
-    scope: Scope
-    name: str
-    decorators: tuple[tuple[ast.expr, str | None, Layer | None], ...] = ()  # outermost first
-    generates: bool = False
-
-    @property
-    def layers(self) -> tuple[Layer, ...]:
-        """The retries among its decorators, outermost first; none within a guard of ours."""
-        return tuple(layer for _, _, layer in self.decorators if layer is not None)
-
-    @property
-    def label(self) -> str:
-        """How it is called in a sentence."""
-        return "the module" if isinstance(self.node, ast.Module) else f"{self.node.name}()"
-
-
-@dataclass(slots=True)
-class Placed:
-    """A retry in its place: the function that it is in or around, and the calls that it repeats."""
-
-    layer: Layer
-    function: Decorated
-    calls: list[Call] = field(default_factory=list)
-    loop: Loop | None = None
-    free: bool = False  # set up here, and used somewhere by its name
-
-
-@dataclass(slots=True)
-class Source:
-    """One module while its tree is there."""
-
-    file: str
-    module: Module
-    scope: Scope
-    functions: list[Decorated]
-    calls: list[Call]
-    placed: list[Placed]
 
 
 def read(tree: ast.Module, *, name: str, file: str, package: bool) -> Source:
@@ -100,9 +42,8 @@ def read(tree: ast.Module, *, name: str, file: str, package: bool) -> Source:
     reader.module(tree, scope)
     _clients(reader.calls)
     placed = _placed(reader)
-    module = Module(name, file)
-    _functions(reader, module, file)
-    _exports(scope, scopes, module)
+    module = remember(name, file, reader.functions, reader.calls, placed)
+    export(module, scope, scopes)
     return Source(file, module, scope, reader.functions, reader.calls, placed)
 
 
@@ -326,42 +267,3 @@ def _placed(reader: _Reader) -> list[Placed]:
         if (layer.line, layer.column) not in places:
             put(layer, function, None).free = True
     return list(found.values())
-
-
-def _functions(reader: _Reader, module: Module, file: str) -> None:
-    """What is left of each function once the tree is gone: only calls that can lead somewhere."""
-    for function in reader.functions:
-        line = getattr(function.node, "lineno", 1)
-        guarded = any(name in _GUARDS for _, name, _ in function.decorators)
-        layers = () if guarded else function.layers
-        module.functions[function.name] = Function(function.name, file, line, layers)
-    seen: set[tuple[str, str, tuple[int, ...], bool]] = set()
-    for call in reader.calls:
-        target = call.target
-        if target is None or "." not in target:
-            continue
-        key = (call.function.name, target, tuple(id(la) for la in call.layers), call.absorbed)
-        if key in seen:
-            continue
-        seen.add(key)
-        site = Site(target, call.node.lineno, call.layers, call.absorbed, call.client)
-        module.functions[call.function.name].sites.append(site)
-
-
-def _exports(scope: Scope, scopes: dict[ast.AST, Scope], module: Module) -> None:
-    """What names of the module and of its classes stand for, for those who import them."""
-    for inner in [scope, *(s for s in scopes.values() if s.is_class)]:
-        prefix = f"{inner.qualname}." if inner.qualname else ""
-        for name, meaning in inner.names.items():
-            if isinstance(meaning, Imported) and "." in meaning.name:
-                module.exports[prefix + name] = Exported(meaning.name)
-            elif isinstance(meaning, Bound):
-                target = dotted(meaning.node, meaning.scope) if not meaning.made else None
-                if target is None or "." not in target:
-                    continue
-                found, where = follow(meaning.node, meaning.scope)
-                layer = None
-                if isinstance(found, ast.Call):
-                    maker = dotted(found.func, where)
-                    layer = client(found, where, maker) if maker else None
-                module.exports[prefix + name] = Exported(target, layer)

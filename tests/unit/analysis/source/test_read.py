@@ -3,7 +3,7 @@
 import pytest
 from source_code import source
 
-from tidegate.analysis.source.read import Call
+from tidegate.analysis.source.seen import Call
 
 IMPORTS = "import tenacity, requests, asyncio, contextlib, anyio\n"
 
@@ -112,19 +112,3 @@ class A(requests.get(1)):
 """
     found = [c for c in source(IMPORTS + body).calls if c.target == "requests.get"]
     assert len(found) >= 7
-
-
-def test_what_is_left_of_a_module_holds_no_tree() -> None:
-    body = "@tenacity.retry\ndef f():\n    requests.get(u)\n    print(1)\n"
-    body += "client = requests.Session()\n"
-    module = source(IMPORTS + body).module
-    assert set(module.functions) == {"app.<module>", "app.f"}
-    function = module.functions["app.f"]
-    assert [site.target for site in function.sites] == ["requests.get"]
-    assert [layer.library for layer in function.layers] == ["tenacity"]
-    assert module.exports["client"].target == "requests.Session()"
-
-
-def test_a_guard_of_ours_bounds_what_it_decorates() -> None:
-    body = "import tidegate\n@tidegate.guard('x')\n@tenacity.retry\ndef f(): ...\n"
-    assert source(IMPORTS + body).module.functions["app.f"].layers == ()

@@ -6,8 +6,8 @@ from typing import Final
 
 from tidegate.analysis.source.families import is_broad
 from tidegate.analysis.source.model import Layer
-from tidegate.analysis.source.read import Decorated, Source
 from tidegate.analysis.source.rules.rule import Hit, Rule, at, times
+from tidegate.analysis.source.seen import Decorated, Source
 
 __all__ = ["RULES", "find"]
 

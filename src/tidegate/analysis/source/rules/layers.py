@@ -8,11 +8,20 @@ inner one: the failure must get out (no handler keeps it), and the exceptions mu
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final, NamedTuple, final
 
 from tidegate.analysis.source.clients import remote
 from tidegate.analysis.source.families import families, is_broad, meet
-from tidegate.analysis.source.model import UNLIMITED, Exported, Function, Layer, Module, Site
+from tidegate.analysis.source.model import (
+    UNLIMITED,
+    Exported,
+    Function,
+    Layer,
+    Module,
+    Site,
+    Wrapping,
+)
 from tidegate.analysis.source.rules.rule import Hit, Rule, Step, number
 
 __all__ = ["RULES", "find"]
@@ -57,7 +66,7 @@ def find(modules: Iterable[Module]) -> Iterator[tuple[str, Hit]]:
             continue
         seen.add((top.file, top.line))
         told.update(chain.steps[i:] for i in range(len(chain.steps)))
-        product = " x ".join(step.bound for step in chain.steps)
+        product = " x ".join(_factor(step) for step in chain.steps)
         total = _total(chain.steps)
         says = (
             f"{top.library} in {top.function} repeats what {chain.steps[1].library} in"
@@ -65,6 +74,13 @@ def find(modules: Iterable[Module]) -> Iterator[tuple[str, Hit]]:
             f"{f' = {total}' if total else ''} attempts for one user action"
         )
         yield top.file, Hit(NESTED, top.line, top.column, top.line, says, path=chain.steps)
+
+
+def _factor(step: Step) -> str:
+    """A factor of the product: a number, their name for it, or `?` for what is only a condition."""
+    if step.attempts is not None or " " not in step.bound:
+        return step.bound
+    return f"({step.bound})" if any(sign in step.bound for sign in "+-*/") else "?"
 
 
 def _total(steps: tuple[Step, ...]) -> str:
@@ -134,6 +150,10 @@ class _Calls:
         chain = worst or _NOTHING
         for layer in reversed(function.layers):
             chain = _around(layer, chain, function)
+        for wrapping in reversed(function.wrappings):
+            found = self._lead(wrapping.name)
+            if isinstance(found, Function) and found.gives is not None:
+                chain = _around(_used(found, found.gives, wrapping), chain, function)
         return chain
 
     def _below(self, site: Site, function: Function) -> _Chain:
@@ -176,6 +196,28 @@ class _Calls:
                 return None
             target = following
         return None
+
+
+def _used(decorator: Function, gives: Layer, wrapping: Wrapping) -> Layer:
+    """A retry of the project's own, with what is given to it where it is used."""
+    name, _, more = gives.bound.partition(" + ")
+    number = wrapping.numbers.get(name, decorator.defaults.get(name))
+    attempts, bound = gives.attempts, gives.bound
+    if attempts is None and number is not None and more in ("", "1"):
+        attempts = float(number + (1 if more else 0))
+        bound = f"{attempts:g}"
+    catches = gives.catches
+    if catches is not None and "?" in catches and wrapping.catches:
+        catches = (*(name for name in catches if name != "?"), *wrapping.catches)
+    return replace(
+        gives,
+        library=f"@{decorator.name.rpartition('.')[2]}",
+        line=wrapping.line,
+        column=wrapping.column,
+        attempts=attempts,
+        bound=bound,
+        catches=catches,
+    )
 
 
 def _asks(target: str) -> bool:

@@ -7,9 +7,10 @@ from typing import Final
 from tidegate.analysis.source.clients import remote
 from tidegate.analysis.source.families import connects_only, families
 from tidegate.analysis.source.literals import argument, value
+from tidegate.analysis.source.loops import GIVES_UP
 from tidegate.analysis.source.model import UNLIMITED, Wait
-from tidegate.analysis.source.read import Call, Placed, Source
 from tidegate.analysis.source.rules.rule import Hit, Rule, at, repeats, times
+from tidegate.analysis.source.seen import Call, Placed, Source
 from tidegate.analysis.source.walk import inside, words
 
 __all__ = ["RULES", "find"]
@@ -144,7 +145,7 @@ def _waits(placed: Placed) -> Iterator[Hit]:
         return
     if layer.catches == () and layer.kind != "client":
         return  # it polls: it waits for an answer, not for the far side to come back
-    many = layer.attempts is None or layer.attempts > 2
+    many = layer.bound != GIVES_UP and (layer.attempts is None or layer.attempts > 2)
     if layer.wait is Wait.NONE and many and layer.attempts != UNLIMITED:
         yield Hit(
             AT_ONCE, *at(layer), f"{repeats(placed)} tries {times(layer)} and waits for nothing"

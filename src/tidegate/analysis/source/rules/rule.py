@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from tidegate.analysis.source.model import UNLIMITED, Layer
-from tidegate.analysis.source.read import Placed
+from tidegate.analysis.source.seen import Placed
 from tidegate.findings import Severity
 
 __all__ = ["Hit", "Rule", "Step", "at", "number", "repeats", "times"]

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 from tidegate.analysis.source.clients import SDKS, owner, remote
 from tidegate.analysis.source.literals import argument, is_none, opaque, value
 from tidegate.analysis.source.names import dotted, follow
-from tidegate.analysis.source.read import Call, Source
 from tidegate.analysis.source.rules.rule import Hit, Rule
+from tidegate.analysis.source.seen import Call, Source
 from tidegate.findings import Severity
 
 __all__ = ["RULES", "find"]

@@ -140,3 +140,26 @@ def test_calls_that_go_deep_need_no_recursion() -> None:
     chain = "".join(f"def f{i}():\n    f{i + 1}()\n" for i in range(3000))
     code = f"{chain}def f3000():\n    inner()\n@retry(stop=T, wait=W)\ndef top():\n    f0()\n"
     assert nested(code) == ["3 x 4"]
+
+
+@pytest.mark.parametrize(
+    ("head", "end", "product"),
+    [
+        ("while True:", "if time.time() > tries: raise", "? x 4 attempts"),
+        ("for attempt in range(tries + 1):", "pass", "(tries + 1) x 4 attempts"),
+    ],
+)
+def test_a_factor_that_is_no_number_is_told_as_it_is(head: str, end: str, product: str) -> None:
+    code = f"""
+import time
+def f(tries):
+    {head}
+        try:
+            return inner()
+        except httpx.HTTPError:
+            {end}
+            time.sleep(1)
+    raise OSError
+"""
+    found = next(h for h in hits(OUTER + code, other=INNER) if h.rule.name == "nested-retries")
+    assert product in found.says

@@ -1,0 +1,123 @@
+"""What is kept of a module once its tree is gone, so that calls can be followed through it?"""
+
+import ast
+from collections.abc import Iterator
+from typing import Final
+
+from tidegate.analysis.source.clients import client
+from tidegate.analysis.source.families import types
+from tidegate.analysis.source.literals import value
+from tidegate.analysis.source.model import Exported, Function, Module, Site, Wrapping
+from tidegate.analysis.source.names import Bound, Imported, Scope, dotted, follow
+from tidegate.analysis.source.seen import Call, Decorated, Placed
+
+__all__ = ["export", "remember"]
+
+_FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
+_SEVERAL: Final = (ast.Tuple, ast.List, ast.Name, ast.Attribute)  # what may name exceptions
+_GUARDS: Final = ("tidegate.guard", "tidegate.guard()")  # as a decorator; kept in a name
+
+
+def remember(
+    name: str, file: str, functions: list[Decorated], calls: list[Call], placed: list[Placed]
+) -> Module:
+    """The module without its tree: of each function only the calls that can lead somewhere."""
+    module = Module(name, file)
+    for function in functions:
+        line = getattr(function.node, "lineno", 1)
+        guarded = any(name in _GUARDS for _, name, _ in function.decorators)
+        kept = Function(function.name, file, line, () if guarded else function.layers)
+        kept.wrappings = tuple(_wrappings(function))
+        module.functions[function.name] = kept
+    seen: set[tuple[str, str, tuple[int, ...], bool]] = set()
+    for call in calls:
+        target = call.target
+        if target is None or "." not in target:
+            continue
+        key = (call.function.name, target, tuple(id(la) for la in call.layers), call.absorbed)
+        if key in seen:
+            continue
+        seen.add(key)
+        site = Site(target, call.node.lineno, call.layers, call.absorbed, call.client)
+        module.functions[call.function.name].sites.append(site)
+    _gives(placed, module)
+    return module
+
+
+def _wrappings(function: Decorated) -> Iterator[Wrapping]:
+    """Decorators of nobody we know: they may be retries of the project's own."""
+    scope = function.scope.parent
+    for decorator, name, layer in function.decorators:
+        if layer is not None or scope is None or name is None or "." not in name:
+            continue
+        given = decorator.keywords if isinstance(decorator, ast.Call) else []
+        plain = {k.arg: value(k.value, scope) for k in given if k.arg}
+        numbers = {n: v for n, v in plain.items() if isinstance(v, int) and v is not True}
+        named = [t for k in given if isinstance(k.value, _SEVERAL) for t in types(k.value, scope)]
+        line, column = decorator.lineno, decorator.col_offset
+        yield Wrapping(name, line, column, numbers, tuple(named))
+
+
+def _gives(placed: list[Placed], module: Module) -> None:
+    """Mark the functions that are retries of the project's own: a loop around a parameter of a
+    function outside, which is what a decorator does.
+    """
+    for place in placed:
+        if place.loop is None:
+            continue
+        for call in place.calls:
+            outer = _parameter_of(call.node.func, call.scope)
+            if outer is None:
+                continue
+            top = outer
+            while top.parent is not None and isinstance(top.parent.node, _FUNCTIONS):
+                top = top.parent
+            made = module.functions.get(top.path)
+            if made is not None and isinstance(top.node, _FUNCTIONS):
+                made.gives = place.layer
+                made.defaults = _defaults(top.node)
+
+
+def _parameter_of(node: ast.expr, scope: Scope) -> Scope | None:
+    """The function outside this one whose parameter is called."""
+    if not isinstance(node, ast.Name):
+        return None
+    outer = None if scope.here(node.id) else scope.parent
+    while outer is not None and not outer.here(node.id):
+        outer = outer.parent
+    if outer is None or not isinstance(outer.node, _FUNCTIONS):
+        return None
+    given = outer.node.args
+    named = {a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
+    return outer if node.id in named else None
+
+
+def _defaults(node: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, int]:
+    given = node.args
+    plain = [*given.posonlyargs, *given.args]
+    pairs = [*zip(reversed(plain), reversed(given.defaults), strict=False)]
+    pairs += [(a, d) for a, d in zip(given.kwonlyargs, given.kw_defaults, strict=True) if d]
+    return {
+        a.arg: d.value
+        for a, d in pairs
+        if isinstance(d, ast.Constant) and isinstance(d.value, int) and d.value is not True
+    }
+
+
+def export(module: Module, scope: Scope, scopes: dict[ast.AST, Scope]) -> None:
+    """What names of the module and of its classes stand for, for those who import them."""
+    for inner in [scope, *(s for s in scopes.values() if s.is_class)]:
+        prefix = f"{inner.qualname}." if inner.qualname else ""
+        for name, meaning in inner.names.items():
+            if isinstance(meaning, Imported) and "." in meaning.name:
+                module.exports[prefix + name] = Exported(meaning.name)
+            elif isinstance(meaning, Bound):
+                target = dotted(meaning.node, meaning.scope) if not meaning.made else None
+                if target is None or "." not in target:
+                    continue
+                found, where = follow(meaning.node, meaning.scope)
+                layer = None
+                if isinstance(found, ast.Call):
+                    maker = dotted(found.func, where)
+                    layer = client(found, where, maker) if maker else None
+                module.exports[prefix + name] = Exported(target, layer)
