@@ -61,6 +61,11 @@ TESTED_TOGETHER = {
     "tests/integration/test_lab_processes.py": {"lab/process.py"},
     "tests/integration/test_httpx_adapters.py": {"adapters/httpx2.py", "adapters/transport.py"},
     "tests/integration/test_httpx_pool.py": {"adapters/httpx.py"},
+    "tests/integration/test_grpc_adapters.py": {
+        "adapters/grpc.py",
+        "adapters/grpc_aio.py",
+        "adapters/rpc.py",
+    },
     "tests/integration/test_aiohttp_adapter.py": {"adapters/aiohttp.py"},
     "tests/integration/test_requests_adapter.py": {"adapters/requests.py"},
     "tests/integration/test_live_storm.py": {"lab/live.py"},

@@ -5,8 +5,9 @@ another. Guards are kept for good, and whoever fetches what strangers link to me
 end, so their number is bounded; all beyond it share one guard, which has no breaker and no limit,
 since they share nothing else.
 
-A guard stands ready on three terms, made once and not for each request: all its attempts; again
-only after a refusal; one attempt, for a body that can be sent only once.
+A guard stands ready on several terms, made once and not for each request: all its attempts; again
+only after a refusal; one attempt, for a body that can be sent only once; one attempt that takes as
+long as it takes.
 """
 
 from collections.abc import Callable
@@ -37,12 +38,14 @@ class Terms(Enum):
     REPEAT = "repeat"
     UNLESS_DONE = "unless done"
     ONCE = "once"
+    STREAM = "stream"  # once, and for as long as its user likes
 
 
 _OPTIONS: Final[dict[Terms, dict[str, Any]]] = {
     Terms.REPEAT: {"idempotent": True},
     Terms.UNLESS_DONE: {"idempotent": False},
     Terms.ONCE: {"attempts": 1},
+    Terms.STREAM: {"attempts": 1, "timeout": None},
 }
 
 

@@ -34,6 +34,9 @@ _OUR_OWN_MISTAKES: Final = (
     TypeError,
 )
 
+_NUMBERS: Final = (int, float)
+_WAIT_MAX_S: Final = 1e9  # what the header's nine digits can say
+
 _BY_TYPE: Final[dict[type[BaseException], Outcome]] = {}
 _TYPES_MAX: Final = 1024  # a bound: types made at run time must not fill the memory
 
@@ -64,9 +67,13 @@ def status_outcome(status: int) -> Outcome:
 def retry_after(error: BaseException) -> Duration:
     """When the far side wants to be asked again; zero if it has not said.
 
-    Read from a `Retry-After` header in seconds (RFC 9110 section 10.2.3). A date is not read:
-    comparing it would trust two wall clocks.
+    Read from the exception's `retry_after`, in seconds, as many client libraries have it, or from a
+    `Retry-After` header in seconds (RFC 9110 section 10.2.3). A date is not read: comparing it
+    would trust two wall clocks.
     """
+    said = getattr(error, "retry_after", None)
+    if type(said) in _NUMBERS and 0 < said <= _WAIT_MAX_S:
+        return round(said * SECOND)
     for holder in (getattr(error, "response", None), error):
         headers = getattr(holder, "headers", None)
         if isinstance(headers, Mapping):
