@@ -71,7 +71,7 @@ def retry_after(error: BaseException) -> Duration:
     `Retry-After` header in seconds (RFC 9110 section 10.2.3). A date is not read: comparing it
     would trust two wall clocks.
     """
-    said = getattr(error, "retry_after", None)
+    said: Any = getattr(error, "retry_after", None)
     if type(said) in _NUMBERS and 0 < said <= _WAIT_MAX_S:
         return round(said * SECOND)
     for holder in (getattr(error, "response", None), error):

@@ -22,7 +22,7 @@ class StatusError(Exception):
         self.response = response
 
 
-class PoolTimeout(Exception):
+class PoolTimeout(Exception):  # noqa: N818 - theirs
     """As HTTP clients name theirs, of no common base."""
 
 
