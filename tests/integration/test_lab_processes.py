@@ -134,3 +134,25 @@ def test_a_process_that_has_died_is_one_sentence() -> None:
         os.kill(process.pid, signal.SIGKILL)
         with pytest.raises(WorkerLost, match="does not answer"):
             process.counts()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="asks /proc for the service")
+def test_control_c_ends_a_storm_and_leaves_nothing(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "tidegate", "lab", "storm", "--seconds", "5"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        start_new_session=True,
+    ) as command:
+        children = Path(f"/proc/{command.pid}/task/{command.pid}/children")
+        while not (started := children.read_text().split()):
+            assert command.poll() is None
+            time.sleep(0.05)
+        time.sleep(1)  # into the load; wherever it is, the answer must be the same
+        os.killpg(command.pid, signal.SIGINT)
+        printed, told = command.communicate()
+    assert (command.returncode, printed, told) == (130, "", "tidegate: interrupted\n")
+    gone(int(started[0]))
+    assert list(tmp_path.iterdir()) == []
