@@ -20,7 +20,7 @@ from tidegate.core.outcome import FAILURE, IGNORED, SUCCESS, TIMEOUT, Outcome, R
 from tidegate.core.shares import rank
 from tidegate.runtime.context import NOTHING, Ambient, entered
 from tidegate.runtime.wire import READ, incoming
-from tidegate.server.door import EXEMPT, RETRY_AFTER, Door, Mode, ShedderSnapshot
+from tidegate.server.door import EXEMPT, RETRY_AFTER, Door, Mode, Rates, ShedderSnapshot
 from tidegate.server.peer import bounded
 from tidegate.server.refusal import REFUSALS
 from tidegate.server.watch import Message, Nursery, Receive, Send, Watch
@@ -70,7 +70,8 @@ class LoadShedder:
     `trusted`: addresses and networks whose headers are believed about deadline, criticality and
     retries, "*" for all; nobody by default.
     `client`: whose request it is, given the scope (`by_header`, `by_address`, or your own): clients
-    take turns, and `client_rate` (per second, or a `ClientRate`) holds for each.
+    take turns, and `client_rate` holds for each: per second, a `ClientRate`, or a `SharedRate` for
+    many processes and hosts together.
     `cancel_on_disconnect`: True stops the work of GET, HEAD and OPTIONS when nobody waits for it
     any more, because the client has left or its deadline has passed; a collection of methods says
     which instead; False never.
@@ -88,7 +89,7 @@ class LoadShedder:
         exempt: Collection[str] = EXEMPT,
         trusted: Collection[str] = (),
         client: Callable[[Scope], Hashable] | None = None,
-        client_rate: ClientRate | float | None = None,
+        client_rate: ClientRate | Rates | float | None = None,
         cancel_on_disconnect: bool | Collection[str] = True,
         retry_after: tuple[int, int] = RETRY_AFTER,
         **keywords: Any,

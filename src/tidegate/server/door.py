@@ -5,9 +5,9 @@ request, and to say no. In here is the part of that which does not depend on ASG
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from random import SystemRandom
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, Protocol, get_args
 from weakref import WeakSet
 
 import msgspec
@@ -23,9 +23,9 @@ from tidegate.server.refusal import REFUSALS, RetryAfter
 from tidegate.settings import admission as settings
 from tidegate.settings.rules import one_of
 from tidegate.settings.shapes import fields
-from tidegate.units import SECOND, Instant
+from tidegate.units import SECOND, Duration, Instant
 
-__all__ = ["EXEMPT", "RETRY_AFTER", "Door", "Mode", "ShedderSnapshot"]
+__all__ = ["EXEMPT", "RETRY_AFTER", "Door", "Mode", "Rates", "ShedderSnapshot"]
 
 Mode = Literal["enforce", "observe", "off"]
 
@@ -41,6 +41,22 @@ _LOG_EVERY: Final = 10 * SECOND
 _log: Final = logging.getLogger("tidegate.server")
 _KEYS: Final = fields(settings.Admission)
 _doors: Final["WeakSet[Door]"] = WeakSet()
+
+
+class Rates(Protocol):
+    """A rate for each client: `core.client_rates` for one process, `shared_rate` for many."""
+
+    def try_acquire(self, now: Instant, client: Hashable) -> bool:
+        """Let one of `client` come now."""
+        ...
+
+    def retry_after(self, now: Instant, client: Hashable) -> Duration:
+        """How long until `client` would be let in."""
+        ...
+
+    def snapshot(self, now: Instant) -> ClientRatesSnapshot:
+        """What a person would ask of it."""
+        ...
 
 
 class ShedderSnapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +88,7 @@ class Door:
         mode: Mode,
         exempt: Collection[str],
         trusted: Collection[str],
-        client_rate: settings.ClientRate | float | None,
+        client_rate: "settings.ClientRate | Rates | float | None",
         retry_after: tuple[int, int],
     ) -> None:
         one_of("mode", mode, get_args(Mode))
@@ -81,7 +97,9 @@ class Door:
         self.admission: Final = Admission(self.settings)
         if isinstance(client_rate, int | float):
             client_rate = settings.ClientRate(rate=client_rate)
-        self.rates: Final = None if client_rate is None else ClientRates(client_rate)
+        if isinstance(client_rate, settings.ClientRate):
+            client_rate = ClientRates(client_rate)
+        self.rates: Final[Rates | None] = client_rate
         self.exempt: Final = frozenset((exempt,) if isinstance(exempt, str) else exempt)
         self.trusts: Final = trusts(trusted) if trusted else None
         # Luck from the machine: workers that were forked from one parent must not draw alike.

@@ -29,7 +29,7 @@ from tidegate.core.outcome import (
 from tidegate.core.shares import rank
 from tidegate.runtime.context import NOTHING, Ambient, entered
 from tidegate.runtime.wire import READ, incoming
-from tidegate.server.door import EXEMPT, RETRY_AFTER, Door, Mode, ShedderSnapshot
+from tidegate.server.door import EXEMPT, RETRY_AFTER, Door, Mode, Rates, ShedderSnapshot
 from tidegate.server.peer import bounded
 from tidegate.server.refusal import REFUSALS
 from tidegate.settings.admission import Admission, ClientRate
@@ -88,7 +88,7 @@ class LoadShedder:
         exempt: Collection[str] = EXEMPT,
         trusted: Collection[str] = (),
         client: Callable[[Environ], Hashable] | None = None,
-        client_rate: ClientRate | float | None = None,
+        client_rate: ClientRate | Rates | float | None = None,
         retry_after: tuple[int, int] = RETRY_AFTER,
         **keywords: Any,
     ) -> None:
