@@ -59,6 +59,7 @@ TESTED_TOGETHER = {
     "tests/unit/report/test_source_text.py": {"report/source_json.py"},
     "tests/simulation/test_traces_of_a_simulation.py": {"sim/spans.py"},
     "tests/integration/test_lab_processes.py": {"lab/process.py"},
+    "tests/unit/adapters/test_again.py": {"adapters/stamina.py", "adapters/tenacity.py"},
     "tests/integration/test_httpx_adapters.py": {"adapters/httpx2.py", "adapters/transport.py"},
     "tests/integration/test_httpx_pool.py": {"adapters/httpx.py"},
     "tests/integration/test_grpc_adapters.py": {

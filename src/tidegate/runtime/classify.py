@@ -34,7 +34,6 @@ _OUR_OWN_MISTAKES: Final = (
     TypeError,
 )
 
-_NUMBERS: Final = (int, float)
 _WAIT_MAX_S: Final = 1e9  # what the header's nine digits can say
 
 _BY_TYPE: Final[dict[type[BaseException], Outcome]] = {}
@@ -71,8 +70,8 @@ def retry_after(error: BaseException) -> Duration:
     `Retry-After` header in seconds (RFC 9110 section 10.2.3). A date is not read: comparing it
     would trust two wall clocks.
     """
-    said: Any = getattr(error, "retry_after", None)
-    if type(said) in _NUMBERS and 0 < said <= _WAIT_MAX_S:
+    said: object = getattr(error, "retry_after", None)
+    if isinstance(said, int | float) and said is not True and 0 < said <= _WAIT_MAX_S:
         return round(said * SECOND)
     for holder in (getattr(error, "response", None), error):
         headers = getattr(holder, "headers", None)
