@@ -197,6 +197,11 @@ class Admission:
         """How many wait."""
         return self._queue.waiting
 
+    def could_let_in(self) -> bool:
+        """Whether somebody waits although there is room for his class: never so after an event."""
+        inside = self._limiter.inflight
+        return any(self._queue.has(rank) and inside < self._ceilings[rank] for rank in RANKS)
+
     def snapshot(self, now: Instant) -> AdmissionSnapshot:  # noqa: ARG002
         """What a person would ask of it."""
         return AdmissionSnapshot(
@@ -299,6 +304,6 @@ class Admission:
         """What holds after each event, once what is decided has been drained. For tests."""
         assert self._queue._check()
         inside, waiting = self._limiter.inflight, self._queue.waiting
-        assert all(inside >= self._ceilings[r] for r in RANKS if self._queue.has(r))
+        assert not self.could_let_in()
         assert all(held > 0 for held in self._clients.values())
         return sum(self._clients.values()) <= inside + waiting

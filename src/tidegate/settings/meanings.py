@@ -7,7 +7,7 @@ here, or the other way round. Examples are values as they stand in a file, and a
 
 from typing import Final, NamedTuple
 
-from tidegate.settings import policies, system
+from tidegate.settings import admission, policies, system
 from tidegate.settings.policies import Settings
 
 __all__ = ["MEANINGS", "Meaning"]
@@ -76,6 +76,11 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
         ),
         "rate_limit": M("most requests admitted per second, for all replicas", "600/s"),
         "limit": M("most requests admitted at a time, in each replica", "50"),
+        "admission": M(
+            "who is let in, who waits at the door, who is sent away, in each replica: as the"
+            " middleware of a real server does",
+            "{limit: 40, queue: 100}",
+        ),
         "refusal_cost": M(
             "share of `time` that a refusal takes from the same workers, before queued work; with"
             " no worker or waiting place for it, nothing is said and the caller's timer runs",
@@ -155,6 +160,35 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
         "constant": M("always the same", "50ms"),
         "median": M("of a lognormal; with p99", "40ms"),
         "p99": M("99th percentile of that lognormal", "300ms"),
+    },
+    admission.Admission: {
+        "limit": M("most requests served at a time", "40", "it finds itself"),
+        "queue": M("waiting places at the door; when full, refuse", "50"),
+        "wait": M("longest wait at the door", "500ms"),
+        "order": M(
+            "who of one caller's requests is next: fifo, lifo (newest first), adaptive_lifo (newest"
+            " first while more wait than are served)",
+            "fifo",
+        ),
+        "codel": M(
+            "drops whom it is too late to serve; what is beyond one service time counts",
+            "{target: 50ms, interval: 500ms}",
+            "20ms and 200ms",
+        ),
+        "shares": M(
+            "of the places, how many each class may fill; a retry ranks one class lower",
+            "{sheddable: 50%, last: 30%}",
+            "as its keys say",
+        ),
+        "client_share": M(
+            "of the limit, how much the requests of one call may have, those that wait included",
+            "50%",
+        ),
+    },
+    admission.Shares: {
+        "default": M("of all places, for requests that nobody has ranked", "90%"),
+        "sheddable": M("of all places, for their retries, and for what is sheddable", "50%"),
+        "last": M("of all places, for retries of what is sheddable", "30%"),
     },
     policies.Queue: {
         "limit": M("waiting places; a bare number means this", "100", "unbounded"),

@@ -11,6 +11,7 @@ from typing import ClassVar, Final, Literal, TypeVar, get_args
 import msgspec
 
 from tidegate.errors import SettingsError, nearest
+from tidegate.settings.admission import Admission
 from tidegate.settings.policies import (
     Adaptive,
     Backoff,
@@ -205,6 +206,7 @@ class Service(Settings, frozen=True, kw_only=True):
     queue: Queue = Queue()
     rate_limit: RateLimit | None = None
     limit: Limit | None = None
+    admission: Admission | None = None
     refusal_cost: Share = 0.0
     abandoned: Abandoned = "finish"
     errors: Share = 0.0
@@ -224,6 +226,8 @@ class Service(Settings, frozen=True, kw_only=True):
         finite("thrash", self.thrash, 0, 100, "a share from 0")
         if self.contention is not None:
             whole("contention", self.contention, 0, DAY, "a duration from 0s to 24h")
+        if self.limit is not None and self.admission is not None:
+            raise refuse("admission", "either a limit or an admission, which has one", "both")
         one_of("balance", self.balance, get_args(Balance))
         one_of("abandoned", self.abandoned, get_args(Abandoned))
 

@@ -86,15 +86,24 @@ def _replica(replica: Replica) -> Iterator[str]:
 
 
 def _admitted(service: Service) -> Iterator[str]:
-    """A limit at the door counts those inside, each once."""
+    """A limit or an admission at the door counts those inside, each once."""
     for limiter in {replica.limiter for replica in service.replicas}:
-        if limiter is None:
-            continue
-        here = [replica for replica in service.replicas if replica.limiter is limiter]
-        lines = {replica.line for replica in here}
-        inside = sum(one.holding for one in here) + sum(line.waiting for line in lines)
-        if limiter.inflight != inside:
-            yield f"the limit counts {limiter.inflight} where {inside} are inside"
+        if limiter is not None:
+            here = [replica for replica in service.replicas if replica.limiter is limiter]
+            yield from _counted(limiter.inflight, here)
+    for door in {replica.door for replica in service.replicas}:
+        if door is not None:
+            here = [replica for replica in service.replicas if replica.door is door]
+            yield from _counted(door.inside, here)
+            if door.could_let_in():
+                yield f"{door.waiting} wait at a door that could let them in"
+
+
+def _counted(counted: int, here: list[Replica]) -> Iterator[str]:
+    lines = {replica.line for replica in here}
+    inside = sum(one.holding for one in here) + sum(line.waiting for line in lines)
+    if counted != inside:
+        yield f"the limit counts {counted} where {inside} are inside"
 
 
 def _call(tally: CallTally, sites: list[CallSite]) -> Iterator[str]:

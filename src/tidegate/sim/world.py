@@ -24,6 +24,7 @@ from tidegate.sim.loop import Loop
 from tidegate.sim.measure import CallTally, ClientTally, ServiceTally, Total
 from tidegate.sim.parts.caller import CallSite
 from tidegate.sim.parts.client import Client
+from tidegate.sim.parts.door import Door
 from tidegate.sim.parts.line import Line
 from tidegate.sim.parts.replica import Replica
 from tidegate.sim.parts.service import Service
@@ -136,16 +137,17 @@ class World:
     def _add_replicas(self, name: str, service: settings.Service) -> None:
         pool = self.services[name]
         shared = service.balance == "shared_queue"
-        before = _before_workers(service, service.replicas) if shared else None
+        before = self._before_workers(name, service, service.replicas) if shared else None
         for index in range(service.replicas):
             part = f"{name}/{index}"
-            line, limiter = before or _before_workers(service, 1)
+            line, limiter, door = before or self._before_workers(name, service, 1)
             pool.add(
                 Replica(
                     pool,
                     service,
                     line=line,
                     limiter=limiter,
+                    door=door,
                     draw=drawer(service.time, self._streams.stream(f"service/{part}")),
                     steps=self._calls_of(part, name, service.calls, parallel=service.parallel),
                     loop=self.loop,
@@ -155,6 +157,28 @@ class World:
                 )
             )
         pool.complete()
+
+    def _before_workers(
+        self, name: str, service: settings.Service, replicas: int
+    ) -> tuple[Line, ConcurrencyLimiter | None, Door | None]:
+        """What stands before the workers of so many replicas: a line, and what admits to it."""
+        limiter = door = None
+        if service.limit is not None:
+            limiter = ConcurrencyLimiter(_times(service.limit, replicas))
+        if service.admission is not None:
+            callers = [
+                call
+                for _, _, calls in self.system.callers()
+                for call, record in calls.items()
+                if self.system.target_of(call, record) == name
+            ]
+            door = Door(
+                service.admission,
+                _times(service.admission.limit, replicas),
+                places=service.admission.queue * replicas,
+                fair=len(callers) > 1,
+            )
+        return Line(service, replicas=replicas), limiter, door
 
     def _client(self, name: str, client: settings.Client) -> Client:
         steps = self._calls_of(name, name, client.calls, parallel=False)
@@ -358,16 +382,6 @@ def _refuse_what_never_ends(system: System) -> None:
         " back a name of its own",
         path=("services",),
     )
-
-
-def _before_workers(
-    service: settings.Service, replicas: int
-) -> tuple[Line, ConcurrencyLimiter | None]:
-    """What stands before the workers of so many replicas: a line, and the limit at its door."""
-    limiter = None
-    if service.limit is not None:
-        limiter = ConcurrencyLimiter(_times(service.limit, replicas))
-    return Line(service, replicas=replicas), limiter
 
 
 def _times(limit: Limit, replicas: int) -> Limit:

@@ -25,6 +25,7 @@ from tidegate.analysis.fluid.course import (
     judge,
     recovered_at,
 )
+from tidegate.analysis.fluid.door import without_door
 from tidegate.analysis.fluid.flow import NEVER, Caller
 from tidegate.analysis.fluid.policies import Bucket
 from tidegate.analysis.fluid.pool import Group, Pool
@@ -326,7 +327,7 @@ class Network:
 
     def _group(self, name: str) -> Group:
         """The pools of one service: two where a trigger hits only some of its replicas."""
-        service = self.graph.services[name]
+        service = without_door(self.graph.services[name])
         trigger = self.trigger
         sizes = [service.replicas]
         if trigger is not None and trigger.service == name and trigger.replicas is not None:
@@ -460,6 +461,7 @@ def _lively(graph: Graph, trigger: Trigger | None) -> set[str]:
         service, capacity = graph.services[name], graph.capacity(name)
         full = capacity is not None and graph.worst[name] * surge > _HEALTHY * capacity
         refuses = service.rate_limit is not None or service.limit is not None
+        refuses |= service.admission is not None
         slow = graph.view.answers[name] > fast
         below = any(edge.callee in lively for edge in graph.view.out_of[name])
         if name in hit or full or refuses or slow or below or service.errors > 0:

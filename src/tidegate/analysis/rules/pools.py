@@ -84,6 +84,7 @@ def queue_unbounded(view: View) -> Iterator[Hit]:
     """Queues without an end."""
     for name, service in view.services.items():
         bounded = service.queue.limit is not None or service.limit is not None
+        bounded |= service.admission is not None
         callers = view.waiting_at(name)
         if service.workers is None or bounded or not callers or _bounds_delay(service.queue):
             continue

@@ -232,6 +232,7 @@ def _told_no(view: View, edge: Edge) -> bool:
     service = view.services[edge.callee]
     refuses = service.queue.limit is not None and service.queue.full == "refuse"
     refuses |= service.limit is not None or service.rate_limit is not None
+    refuses |= service.admission is not None
     refuses |= service.queue.codel is not None or service.queue.late
     return refuses and "overloaded" in edge.call.retry_on
 

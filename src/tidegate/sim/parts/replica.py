@@ -15,12 +15,14 @@ from random import Random
 from typing import Any, Final, Protocol, final
 
 from tidegate.core.concurrency_limiter import ConcurrencyLimiter
+from tidegate.core.fair_queue import Waiting
 from tidegate.core.outcome import FAILURE, IGNORED, OVERLOADED, SUCCESS, Outcome
 from tidegate.core.token_bucket import TokenBucket
 from tidegate.settings import system as settings
 from tidegate.sim.log import EventLog
 from tidegate.sim.loop import Callback, Event, Loop
 from tidegate.sim.measure import ServiceTally
+from tidegate.sim.parts.door import Door
 from tidegate.sim.parts.line import Line
 from tidegate.sim.parts.steps import Steps
 from tidegate.sim.parts.work import NEVER, OVER, Attempt, Frame
@@ -76,6 +78,7 @@ class Replica:
         "_loop",
         "_luck",
         "_next",
+        "_opening",
         "_paused",
         "_plain_finish",
         "_plain_line",
@@ -84,9 +87,11 @@ class Replica:
         "_settings",
         "_spans",
         "_unbounded",
+        "_waking",
         "_worked_event",
         "busy",
         "calling",
+        "door",
         "down",
         "errors",
         "extra_latency",
@@ -110,6 +115,7 @@ class Replica:
         *,
         line: Line,
         limiter: ConcurrencyLimiter | None,
+        door: Door | None = None,
         draw: Callable[[], float],
         steps: Steps,
         loop: Loop,
@@ -122,6 +128,9 @@ class Replica:
         self.steps: Final = steps
         self.line: Final = line
         self.limiter: Final = limiter
+        self.door: Final = door
+        self._waking = False  # somebody will look at the door in time
+        self._opening = False  # somebody is at it now
         self.workers_full: Final = INFINITE if service.workers is None else service.workers
         self.workers = self.workers_full
         line.workers += self.workers
@@ -163,6 +172,12 @@ class Replica:
 
     @property
     def in_system(self) -> int:
+        """Requests that hold a worker, make their calls, or wait, in its line or at its door."""
+        at_door = self.door.waiting if self.door is not None else 0
+        return self.inside + at_door
+
+    @property
+    def inside(self) -> int:
         """Requests that hold a worker, wait in its line, or make their calls."""
         return self.holding + self.line.waiting
 
@@ -196,8 +211,10 @@ class Replica:
         """The caller of `attempt` has left, and this service stops what it abandoned."""
         frame, attempt.work = attempt.work, OVER
         self.tally.cancelled += 1
-        if self.limiter is not None:
-            self.limiter.release(now, now - attempt.sent, IGNORED)
+        if type(frame) is Waiting:
+            assert self.door is not None
+            self.door.leave(now, frame)
+            return
         if frame is None:
             self.line.leave()
         elif frame is _WORKING:
@@ -205,6 +222,7 @@ class Replica:
         else:
             self._call_off(now, frame)
             self._let_go(now)
+        self._release(now, attempt, IGNORED)
 
     # What the loop and the calls report back.
 
@@ -269,12 +287,14 @@ class Replica:
         if self._log is not None:
             self._log.line(now, self.pool.name, "restarts")
         self.down = True
+        self._clear_door(now)
         held = self.line.clear(now)
         refused = [*self.line.refusals]
         self.line.refusals.clear()
         pending = [(call, what) for _, _, call, what in self._loop.take(self)]
         pending += [(call, what) for _, call, what in self._paused]
         self._paused = []
+        self._waking = False
         for callback, what in pending:
             if callback == self._worked_event and what.work is not OVER:
                 held.append(what)
@@ -303,7 +323,8 @@ class Replica:
             self.resume(now, self.workers, frozen=True)
 
     def flush(self, now: Instant) -> None:
-        """Empty the line: callers see an error."""
+        """Empty the line, and send away who waits at the door: callers see an error."""
+        self._clear_door(now)
         for attempt in self.line.clear(now):
             self._drop(now, attempt)
 
@@ -311,7 +332,11 @@ class Replica:
         """Work out which of the short paths still hold, after something has changed."""
         service = self._settings
         self._guarded = bool(
-            self.pool.rate or self.limiter or service.restart or service.abandoned != "finish"
+            self.pool.rate
+            or self.limiter
+            or self.door
+            or service.restart
+            or service.abandoned != "finish"
         )
         self._plain_start = not (
             self._instant
@@ -324,6 +349,7 @@ class Replica:
             self.steps.empty
             and not self._cancels
             and self.limiter is None
+            and self.door is None
             and not self.errors
             and not self.extra_latency
             and self._spans is None
@@ -348,7 +374,77 @@ class Replica:
         if self.limiter is not None and not self.limiter.try_acquire(now):
             self._refuse(now, attempt)
             return False
-        return True
+        return self.door is None or self._knock(now, self.door, attempt)
+
+    def _knock(self, now: Instant, door: Door, attempt: Attempt) -> bool:
+        """Whether the door lets `attempt` in now."""
+        answer = door.ask(now, attempt)
+        if answer is False:
+            self._refuse(now, attempt)
+        elif answer is None:
+            self._wake_in_time(now, door)
+        self._open_door(now)  # somebody may have had to make room
+        return answer is True
+
+    def _open_door(self, now: Instant) -> None:
+        """Let in or send away all who have waited and are decided.
+
+        Who comes in may find the line full and go out again, which decides about the next: that is
+        for the same round.
+        """
+        if self.door is None or self._opening:
+            return
+        self._opening = True
+        for attempt, admitted in self.door.decided(now):
+            if not admitted:
+                self._refuse(now, attempt)
+            elif attempt.frame is None and self._settings.abandoned != "finish":
+                self._turn_away(attempt)
+                self.door.done(now, attempt, IGNORED)
+            else:
+                self._one_with_a_worker().enter(now, attempt)
+        self._opening = False
+
+    def _one_with_a_worker(self) -> "Replica":
+        """Of those who have this line, one that can begin; else this one: they have one line."""
+        if self.busy < self.workers or self.line.replicas == 1:
+            return self
+        return next((one for one in self.pool.replicas if one.busy < one.workers), self)
+
+    def enter(self, now: Instant, attempt: Attempt) -> None:
+        """`attempt` comes in from the door."""
+        if self.busy < self.workers:
+            self.busy += 1
+            self._start(now, attempt)
+        else:
+            self._wait(now, attempt)
+
+    def _wake_in_time(self, now: Instant, door: Door) -> None:
+        due = door.wakes_at()
+        if due is not None and not self._waking:
+            self._waking = True
+            self._loop.at(max(now, due), self._woken)  # it may have passed in a freeze
+
+    def _woken(self, now: Instant, _: None) -> None:
+        """Somebody at the door may have waited too long."""
+        assert self.door is not None
+        self._waking = False
+        self.door.wake(now)
+        self._open_door(now)
+        self._wake_in_time(now, self.door)
+
+    def _clear_door(self, now: Instant) -> None:
+        if self.door is not None:
+            for attempt in self.door.clear(now):
+                self._lose(now, attempt)
+
+    def _release(self, now: Instant, attempt: Attempt, outcome: Outcome) -> None:
+        """`attempt` is out: give its place back to the limit, or to who is next at the door."""
+        if self.limiter is not None:
+            self.limiter.release(now, now - attempt.sent, outcome)
+        elif self.door is not None:
+            self.door.done(now, attempt, outcome)
+            self._open_door(now)
 
     def _turn_away(self, attempt: Attempt) -> None:
         if self._cancels:
@@ -360,8 +456,7 @@ class Replica:
     def _wait(self, now: Instant, attempt: Attempt) -> None:
         """Join the line, if it has a place; it may be the one too many that breaks the replica."""
         if self.line.full():
-            if self.limiter is not None:
-                self.limiter.release(now, now - attempt.sent, OVERLOADED)
+            self._release(now, attempt, OVERLOADED)
             if self._settings.queue.full == "silence":
                 self.tally.dropped += 1
                 attempt.work = OVER
@@ -418,7 +513,7 @@ class Replica:
         if service.thrash:
             time *= 1 + service.thrash * self.line.waiting
         if service.contention is not None:
-            time += service.contention * self.in_system
+            time += service.contention * self.inside
         if self._cancels:
             attempt.replica, attempt.work = self, _WORKING
         heappush(self._heap, (now + int(time), self._next(), self._worked_event, attempt))
@@ -444,8 +539,7 @@ class Replica:
             if self.line.worth_serving(now, attempt):
                 self._start(now, attempt)
                 return
-            if self.limiter is not None:
-                self.limiter.release(now, now - attempt.sent, OVERLOADED)
+            self._release(now, attempt, OVERLOADED)
             self.tally.dropped += 1
             attempt.work = OVER
             attempt.site.reply(now, attempt, OVERLOADED)
@@ -504,6 +598,8 @@ class Replica:
             self.limiter.release(now, now - attempt.sent, outcome)
         if held:
             self._free_worker(now)
+        if self.door is not None:  # after the worker: whoever comes in now may take it
+            self._release(now, attempt, outcome)
         if attempt.frame is None:
             self.tally.wasted.count += 1
         elif outcome is SUCCESS and not self.extra_latency:
@@ -541,9 +637,12 @@ class Replica:
 
     def _drop(self, now: Instant, attempt: Attempt) -> None:
         """`attempt` is lost, and its caller sees an error."""
+        self._release(now, attempt, OVERLOADED)
+        self._lose(now, attempt)
+
+    def _lose(self, now: Instant, attempt: Attempt) -> None:
+        """As `_drop`, of one who was never let in."""
         attempt.work = OVER
-        if self.limiter is not None:
-            self.limiter.release(now, now - attempt.sent, OVERLOADED)
         self.tally.dropped += 1
         attempt.site.reply(now, attempt, FAILURE)
 

@@ -67,7 +67,9 @@ class Service:
     def in_system(self) -> int:
         """Requests that wait, are worked on, or make their calls."""
         lines = {id(replica.line): replica.line for replica in self.replicas}
+        doors = {id(replica.door): replica.door for replica in self.replicas if replica.door}
         waiting = sum(line.waiting for line in lines.values())
+        waiting += sum(door.waiting for door in doors.values())
         return waiting + sum(replica.holding for replica in self.replicas)
 
     def limit_rate(self, now: Instant, rate: RateLimit | None) -> None:
