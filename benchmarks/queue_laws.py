@@ -10,6 +10,7 @@ policies are the shipped ones; the law they are compared with is written out bel
 import heapq
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from statistics import mean
 from typing import Final, NamedTuple
@@ -193,6 +194,36 @@ def adaptive_laws() -> None:
             print(f"  {name:15} x {decrease}   {goodput(setup, 20)}")
 
 
+LAWS: Final = {
+    "adaptive": settings.Limit(adaptive=settings.Adaptive()),
+    "gradient": settings.Limit(gradient=settings.Gradient()),
+    "vegas": settings.Limit(vegas=settings.Vegas()),
+}
+
+
+def limits_by_latency() -> None:
+    print("\nLimits from 20; answers in time per second; from second 5 of 30, and in the last case")
+    print("after the service became five times slower (200/s) at second 20 of 60, patience 1 s")
+    for name, law in LAWS.items():
+        build = partial(ConcurrencyLimiter, law)
+        figures = [goodput(Setup(load, limiter=build), 5) for load in (800, 1500)]
+        slow = Setup(900, 60, patience=SECOND, slower=5, limiter=build)
+        print(f"  {name:9} 800/s: {figures[0]}   1500/s: {figures[1]}   {goodput(slow, 20)}")
+    print("\nCallers who wait 10 s, 1500/s: the limit, and with it the queue, after minutes")
+    for name, law in LAWS.items():
+        for minutes in (1, 10, 30):
+            limits = []
+            for seed in SEEDS:
+                build = partial(ConcurrencyLimiter, law)
+                model = Model(Setup(1500, minutes * 60, patience=10 * SECOND, limiter=build), seed)
+                model.run()
+                assert model.limiter
+                limits.append(model.limiter.limit)
+            print(
+                f"  {name:9} {minutes:3} min  {mean(limits):5.0f} ({min(limits)} to {max(limits)})"
+            )
+
+
 def queues() -> None:
     print("\nNo limit, no retries, 1500/s offered; from second 5 of 30")
     for name, changes in (
@@ -251,5 +282,6 @@ def margin_name(margin: float | None) -> str:
 if __name__ == "__main__":
     retries()
     adaptive_laws()
+    limits_by_latency()
     queues()
     margins()

@@ -26,12 +26,24 @@ RECORDS = {
     "token_bucket": settings.RateLimit,
     "concurrency_limiter": settings.Limit,
     "limit/aimd": settings.Adaptive,
+    "limit/gradient": settings.Gradient,
+    "limit/vegas": settings.Vegas,
     "codel": settings.CoDel,
     "admission": admission.Admission,
     "client_rates": admission.ClientRate,
     "shares": admission.Shares,
 }
-NO_POLICY = {"__init__", "outcome", "pipeline", "execution", "window", "limit/__init__"}
+NO_POLICY = {
+    "__init__",
+    "outcome",
+    "pipeline",
+    "execution",
+    "window",
+    "limit/__init__",
+    "limit/rounds",
+}
+# What holds no number of its own: laws to choose from, and orders.
+NO_NUMBER = {"adaptive", "gradient", "vegas", "order", "late"}
 
 
 def text(name: str) -> str:
@@ -105,7 +117,7 @@ def test_its_table_has_every_setting_with_the_default_in_the_code(name: str) -> 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_default_has_its_precedent_and_what_goes_wrong(name: str) -> None:
     for setting, (default, *cells) in defaults(name).items():
-        no_number = default.startswith("none: say it") or setting in {"adaptive", "order", "late"}
+        no_number = default.startswith("none: say it") or setting in NO_NUMBER
         assert len(cells) == 3
         assert no_number or all(cells), f"{setting} on the page of {name}"
 

@@ -18,7 +18,16 @@ from virtual_asyncio import run
 from tidegate.core.execution import ATTEMPT, WAIT, Execution, Step
 from tidegate.core.outcome import FAILURE, OVERLOADED, SUCCESS, TIMEOUT, Outcome
 from tidegate.core.pipeline import Pipeline
-from tidegate.settings.policies import Backoff, Breaker, Budget, Limit, RateLimit, Throttle
+from tidegate.settings.policies import (
+    Backoff,
+    Breaker,
+    Budget,
+    Gradient,
+    Limit,
+    RateLimit,
+    Throttle,
+    Vegas,
+)
 from tidegate.settings.system import Call, Client, Service, System
 from tidegate.sim.parts.work import Request
 from tidegate.sim.world import World
@@ -27,6 +36,12 @@ from tidegate.units import HOUR, MILLISECOND, SECOND
 pytestmark = pytest.mark.slow  # a hundred scripts through three shells
 
 MS = MILLISECOND
+LAWS = st.sampled_from(
+    [
+        Limit(gradient=Gradient(start=3, samples=2, queue=1)),
+        Limit(vegas=Vegas(start=3, samples=2)),
+    ]
+)
 CALLS = st.builds(
     Call,
     attempts=st.integers(1, 4),
@@ -42,7 +57,7 @@ CALLS = st.builds(
     budget=st.none() | st.builds(Budget, ratio=st.sampled_from([0.0, 0.1, 0.5])),
     throttle=st.none() | st.builds(Throttle, volume=st.integers(1, 5), most=st.just(0.6)),
     breaker=st.none() | st.builds(Breaker, volume=st.integers(1, 5), open_for=st.just(300 * MS)),
-    limit=st.none() | st.builds(Limit, max=st.integers(1, 4)),
+    limit=st.none() | st.builds(Limit, max=st.integers(1, 4)) | LAWS,
     rate_limit=st.none() | st.builds(RateLimit, rate=st.sampled_from([5.0, 50.0])),
 )
 # An odd number of nanoseconds, so that no answer comes at the very instant of a timeout.

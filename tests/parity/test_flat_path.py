@@ -17,12 +17,28 @@ from hypothesis import strategies as st
 from tidegate.core.execution import ATTEMPT, WAIT, Execution, Step
 from tidegate.core.outcome import SUCCESS, Outcome, Rejection
 from tidegate.core.pipeline import Pipeline
-from tidegate.settings.policies import Backoff, Breaker, Budget, Jitter, Limit, RateLimit, Throttle
+from tidegate.settings.policies import (
+    Backoff,
+    Breaker,
+    Budget,
+    Gradient,
+    Jitter,
+    Limit,
+    RateLimit,
+    Throttle,
+    Vegas,
+)
 from tidegate.settings.system import Call
 from tidegate.units import MILLISECOND, SECOND
 
 pytestmark = pytest.mark.slow  # 200 scripts of up to 40 calls
 
+LAWS = st.sampled_from(
+    [
+        Limit(gradient=Gradient(start=3, samples=2, queue=1)),
+        Limit(vegas=Vegas(start=3, samples=2)),
+    ]
+)
 CALLS = st.builds(
     Call,
     attempts=st.integers(1, 4),
@@ -32,7 +48,7 @@ CALLS = st.builds(
     budget=st.none() | st.builds(Budget, ratio=st.sampled_from([0.0, 0.1, 0.5])),
     throttle=st.none() | st.builds(Throttle, volume=st.integers(1, 5), most=st.just(0.6)),
     breaker=st.none() | st.builds(Breaker, volume=st.integers(1, 5), probes=st.integers(1, 2)),
-    limit=st.none() | st.builds(Limit, max=st.integers(1, 4)),
+    limit=st.none() | st.builds(Limit, max=st.integers(1, 4)) | LAWS,
     rate_limit=st.none() | st.builds(RateLimit, rate=st.sampled_from([5.0, 50.0])),
 )
 ATTEMPTS = st.lists(

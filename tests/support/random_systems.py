@@ -15,10 +15,12 @@ from tidegate.settings.policies import (
     Breaker,
     Budget,
     CoDel,
+    Gradient,
     Limit,
     Queue,
     RateLimit,
     Throttle,
+    Vegas,
 )
 from tidegate.settings.system import (
     Action,
@@ -166,7 +168,12 @@ class Maker:
 
     def limit(self) -> Limit:
         adaptive = Limit(adaptive=Adaptive(start=4, max=20, latency=30 * MS))
-        return self.pick(Limit(max=1), Limit(max=5), Limit(max=30), adaptive)
+        law = self.pick(
+            Limit(gradient=Gradient(start=4, max=20, samples=5)),
+            Limit(vegas=Vegas(start=4, max=20, samples=5, baseline=SECOND)),
+        )
+        law = self.maybe("limit by latency", law, otherwise=adaptive, often=0.5)
+        return self.pick(Limit(max=1), Limit(max=5), Limit(max=30), law)
 
     def throttle(self) -> Throttle:
         return Throttle(window=SECOND, volume=self.pick(1, 20), most=self.pick(0.5, 1.0))

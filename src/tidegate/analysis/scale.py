@@ -62,7 +62,7 @@ def _fits(system: System, divisor: int) -> bool:
         for call in calls.values()
         if call.limit is not None and call.limit.max is not None
     ) and not any(
-        call.limit is not None and call.limit.adaptive is not None
+        call.limit is not None and call.limit.max is None
         for _, _, calls in system.callers()
         for call in calls.values()
     )

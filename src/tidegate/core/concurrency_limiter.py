@@ -14,6 +14,8 @@ from typing import NamedTuple, Protocol, final
 
 from tidegate.core.limit.aimd import AimdLimit
 from tidegate.core.limit.fixed import FixedLimit
+from tidegate.core.limit.gradient import GradientLimit
+from tidegate.core.limit.vegas import VegasLimit
 from tidegate.core.outcome import IGNORED, Outcome
 from tidegate.settings import policies as settings
 from tidegate.units import Duration, Instant
@@ -83,3 +85,7 @@ def _estimator(settings: settings.Limit) -> Estimator:
         return AimdLimit(settings.adaptive)
     assert settings.max is not None
     return FixedLimit(settings.max)
+    if settings.gradient is not None:
+        return GradientLimit(settings.gradient)
+    if settings.vegas is not None:
+        return VegasLimit(settings.vegas)

@@ -244,7 +244,11 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
     },
     policies.Limit: {
         "max": M("fixed number in flight; a bare number means this", "50"),
-        "adaptive": M("a limit that finds itself, instead of max", "{start: 20}"),
+        "adaptive": M(
+            "a limit that finds itself by timeouts and refusals, instead of max", "{start: 20}"
+        ),
+        "gradient": M("a limit that finds itself by how latency changes", "{start: 20}"),
+        "vegas": M("a limit that finds itself by the queue that it makes", "{start: 20}"),
     },
     policies.Adaptive: {
         "start": M("limit to begin with", "20"),
@@ -254,6 +258,25 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
         "latency": M(
             "an attempt slower than this counts as overload", "200ms", "only failures count"
         ),
+    },
+    policies.Gradient: {
+        "start": M("limit to begin with", "20"),
+        "min": M("never below", "1"),
+        "max": M("never above", "1000"),
+        "queue": M("how many more may be tried, while answers are as fast as ever", "4"),
+        "tolerance": M("how many times the usual latency counts as usual", "1.5x"),
+        "smoothing": M("share of each correction that is made in one round trip", "20%"),
+        "samples": M("fewest answers of a round trip before it is judged", "50"),
+        "baseline": M("how long latency is averaged to tell what is usual", "10min"),
+    },
+    policies.Vegas: {
+        "start": M("limit to begin with", "20"),
+        "min": M("never below", "1"),
+        "max": M("never above", "1000"),
+        "alpha": M("it grows while fewer than alpha x log10(limit) wait", "3"),
+        "beta": M("it shrinks while more than beta x log10(limit) wait", "6"),
+        "samples": M("fewest answers of a round trip before it is judged", "50"),
+        "baseline": M("how long the fastest latency is remembered", "10min"),
     },
     policies.RateLimit: {
         "rate": M("most per second; a bare rate means this", "600/s"),

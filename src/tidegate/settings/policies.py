@@ -10,7 +10,7 @@ from typing import ClassVar, Final, Literal, get_args
 import msgspec
 
 from tidegate.settings.rules import finite, one_of, refuse, whole
-from tidegate.units import HOUR, MILLISECOND, SECOND, Count, Duration, Rate, Share
+from tidegate.units import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Count, Duration, Rate, Share
 
 __all__ = [
     "Adaptive",
@@ -19,6 +19,7 @@ __all__ = [
     "Budget",
     "CoDel",
     "Full",
+    "Gradient",
     "Jitter",
     "Limit",
     "Order",
@@ -27,6 +28,7 @@ __all__ = [
     "RetryReason",
     "Settings",
     "Throttle",
+    "Vegas",
 ]
 
 RetryReason = Literal["timeout", "failure", "overloaded"]
@@ -195,17 +197,83 @@ class Adaptive(Settings, frozen=True, kw_only=True):
             whole("latency", self.latency, 1, HOUR, "a duration above zero and at most 1h")
 
 
+class Gradient(Settings, frozen=True, kw_only=True):
+    """A limit that finds itself by the gradient of latency: Netflix's Gradient2.
+
+    Per round trip it grows by `smoothing` x `queue` while answers take no longer than `tolerance`
+    times the average of the last `baseline`, and shrinks as they become slower, by half of
+    `smoothing` at most.
+    """
+
+    start: Count = 20  # Netflix concurrency-limits, all algorithms
+    min: Count = 1  # one in flight is the only probe that there is; Netflix has 20
+    max: Count = 1000  # as the adaptive limit's; Netflix has 200
+    queue: Count = 4  # Netflix
+    tolerance: float = 1.5  # Netflix
+    smoothing: Share = 0.2  # Netflix
+    samples: Count = 50  # failsafe-go; Netflix WindowedLimit 10
+    baseline: Duration = 10 * MINUTE  # Netflix: 600 windows of a second
+
+    def __post_init__(self) -> None:
+        _finds_itself(self)
+        whole("queue", self.queue, 1, 1000, "a whole number from 1 to 1000")
+        finite("tolerance", self.tolerance, 1, 100, "a factor from 1 to 100")
+        finite("smoothing", self.smoothing, 0.01, 1, "a share from 1% to 100%")
+
+
+class Vegas(Settings, frozen=True, kw_only=True):
+    """A limit that finds itself by the queue that it makes: TCP Vegas, as Netflix has it.
+
+    With the latency that the last `baseline` has shown to be possible it reckons how many of those
+    in flight only wait, and keeps that between `alpha` and `beta` times log10 of the limit.
+    """
+
+    start: Count = 20  # Netflix concurrency-limits, all algorithms
+    min: Count = 1  # Netflix Vegas
+    max: Count = 1000  # Netflix Vegas
+    alpha: Count = 3  # Netflix Vegas; TCP 2 to 3
+    beta: Count = 6  # Netflix Vegas; TCP 4 to 6
+    samples: Count = 50  # failsafe-go; Netflix WindowedLimit 10
+    baseline: Duration = 10 * MINUTE  # Netflix probes each 30 x limit windows: 20 at one a second
+
+    def __post_init__(self) -> None:
+        _finds_itself(self)
+        whole("alpha", self.alpha, 1, 1000, "a whole number from 1 to 1000")
+        whole("beta", self.beta, self.alpha, 1000, "a whole number from alpha to 1000")
+
+
+def _finds_itself(limit: Gradient | Vegas) -> None:
+    """The rules of what the limits by latency have in common."""
+    whole("min", limit.min, 1, _COUNT_MAX, "a whole number from 1 to 1000000")
+    whole("max", limit.max, limit.min, _COUNT_MAX, "a whole number, at least the minimum")
+    whole("start", limit.start, limit.min, limit.max, "a number from the minimum to the maximum")
+    whole("samples", limit.samples, 1, 10_000, "a whole number from 1 to 10000")
+    whole("baseline", limit.baseline, SECOND, DAY, "a duration from 1s to 24h")
+
+
 class Limit(Settings, frozen=True, kw_only=True):
-    """At most so many in flight at once: `limit: 50`, or `limit: {adaptive: {}}`."""
+    """At most so many in flight at once: `limit: 50`, or one that finds itself.
+
+    `limit: {adaptive: {}}` goes by timeouts and refusals, `limit: {gradient: {}}` and
+    `limit: {vegas: {}}` by latency.
+    """
 
     shorthand: ClassVar[str | None] = "max"
 
     max: Count | None = None
     adaptive: Adaptive | None = None
+    gradient: Gradient | None = None
+    vegas: Vegas | None = None
+
+    @property
+    def law(self) -> Adaptive | Gradient | Vegas | None:
+        """How it finds itself; None if it is fixed."""
+        return self.adaptive or self.gradient or self.vegas
 
     def __post_init__(self) -> None:
-        if (self.max is None) == (self.adaptive is None):
-            raise refuse("max", "either a fixed max or adaptive, one of the two", self.max)
+        given = (self.max, self.adaptive, self.gradient, self.vegas)
+        if sum(one is not None for one in given) != 1:
+            raise refuse("max", "either max, adaptive, gradient or vegas, just one", self.max)
         if self.max is not None:
             whole("max", self.max, 1, _COUNT_MAX, "a whole number from 1 to 1000000")
 

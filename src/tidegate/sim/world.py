@@ -388,14 +388,15 @@ def _times(limit: Limit, replicas: int) -> Limit:
     """The limit of each of so many replicas, for all of them together."""
     if limit.max is not None:
         return Limit(max=min(_LIMIT_MAX, limit.max * replicas))
-    assert limit.adaptive is not None
-    adaptive = msgspec.structs.replace(
-        limit.adaptive,
-        start=min(_LIMIT_MAX, limit.adaptive.start * replicas),
-        min=min(_LIMIT_MAX, limit.adaptive.min * replicas),
-        max=min(_LIMIT_MAX, limit.adaptive.max * replicas),
+    law = limit.law
+    assert law is not None
+    law = msgspec.structs.replace(
+        law,
+        start=min(_LIMIT_MAX, law.start * replicas),
+        min=min(_LIMIT_MAX, law.min * replicas),
+        max=min(_LIMIT_MAX, law.max * replicas),
     )
-    return Limit(adaptive=adaptive)
+    return msgspec.structs.replace(limit, **{type(law).__name__.lower(): law})
 
 
 def _patience(client: settings.Client) -> Duration:

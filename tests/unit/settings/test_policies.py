@@ -10,10 +10,13 @@ from tidegate.settings.policies import (
     Breaker,
     Budget,
     CoDel,
+    Gradient,
     Limit,
     Queue,
     RateLimit,
     Settings,
+    Throttle,
+    Vegas,
 )
 from tidegate.units import HOUR, MILLISECOND, SECOND
 
@@ -61,6 +64,20 @@ def test_a_record_is_frozen_and_knows_its_keys(record: Settings) -> None:
         (Adaptive(), {"min": 21, "max": 20}),
         (Adaptive(), {"start": 1001}),
         (Adaptive(), {"decrease": 1.0}),
+        (Gradient(), {"min": 21, "max": 20}),
+        (Gradient(), {"start": 1001}),
+        (Gradient(), {"queue": 0}),
+        (Gradient(), {"tolerance": 0.9}),
+        (Gradient(), {"smoothing": 0.0}),
+        (Gradient(), {"samples": 0}),
+        (Gradient(), {"baseline": SECOND - 1}),
+        (Vegas(), {"start": 1001}),
+        (Vegas(), {"alpha": 0}),
+        (Vegas(), {"beta": 2}),
+        (Throttle(), {"ratio": 0.9}),
+        (Throttle(), {"window": 2 * HOUR}),
+        (Throttle(), {"volume": 0}),
+        (Throttle(), {"most": 0.0}),
         (Limit(max=1), {"max": 0}),
         (CoDel(), {"interval": 4 * MILLISECOND}),
         (Queue(), {"limit": -1}),
@@ -74,10 +91,23 @@ def test_what_cannot_be_is_refused_by_its_key(record: Settings, change: dict[str
     assert refused.value.path[0] in change
 
 
-@pytest.mark.parametrize("both", [{}, {"max": 5, "adaptive": Adaptive()}])
-def test_a_limit_is_fixed_or_finds_itself(both: dict[str, object]) -> None:
-    with pytest.raises(SettingsError, match="either a fixed max or adaptive, one of the two"):
+@pytest.mark.parametrize(
+    "both",
+    [
+        {},
+        {"max": 5, "adaptive": Adaptive()},
+        {"gradient": Gradient(), "vegas": Vegas()},
+    ],
+)
+def test_a_limit_is_fixed_or_finds_itself_in_one_way(both: dict[str, object]) -> None:
+    with pytest.raises(SettingsError, match="either max, adaptive, gradient or vegas, just one"):
         Limit(**both)
+
+
+def test_a_limit_knows_its_law() -> None:
+    assert Limit(max=5).law is None
+    for law in (Adaptive(), Gradient(), Vegas()):
+        assert Limit(**{type(law).__name__.lower(): law}).law is law
 
 
 def test_a_budget_of_nothing_and_a_queue_without_places_are_allowed() -> None:

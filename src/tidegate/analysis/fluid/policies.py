@@ -10,6 +10,8 @@ import math
 from collections.abc import Iterator
 from typing import Final, Literal, final
 
+from tidegate.core.limit.gradient import GradientLimit
+from tidegate.core.limit.vegas import VegasLimit
 from tidegate.settings import policies as settings
 from tidegate.settings.policies import Backoff, RateLimit
 from tidegate.units import SECOND
@@ -150,18 +152,43 @@ class Bucket:
 
 @final
 class Gate:
-    """A concurrency limit. `turns` is how often a place is used within a step, at least once."""
+    """A concurrency limit. `turns` is how often a place is used within a step, at least once.
 
-    __slots__ = ("_adaptive", "_cut_at", "_hosts", "_inflight", "limit", "turns")
+    A law that goes by latency is the one of `core` itself, as each of the hosts has it, told of
+    rounds of so many samples each. What is answered within a step has taken `dt` / `turns`.
+    """
 
-    def __init__(self, limit: settings.Limit, hosts: int) -> None:
+    __slots__ = (
+        "_adaptive",
+        "_cut_at",
+        "_dt",
+        "_hosts",
+        "_inflight",
+        "_law",
+        "_round",
+        "_samples",
+        "limit",
+        "turns",
+    )
+
+    def __init__(self, limit: settings.Limit, hosts: int, dt: float) -> None:
         self._adaptive: Final = limit.adaptive
         self._hosts: Final = hosts
-        each = limit.max if limit.max is not None else limit.adaptive.start if limit.adaptive else 0
+        self._dt: Final = dt * SECOND
+        law = limit.law
+        each = law.start if law is not None else limit.max
+        assert each is not None
         self.limit = float(each * hosts)
         self.turns = 1.0
         self._inflight = 0.0
         self._cut_at = -1
+        self._law: GradientLimit | VegasLimit | None = None
+        self._samples = 0.0
+        if limit.gradient is not None:
+            self._law, self._samples = GradientLimit(limit.gradient), float(limit.gradient.samples)
+        elif limit.vegas is not None:
+            self._law, self._samples = VegasLimit(limit.vegas), float(limit.vegas.samples)
+        self._round: _Round = _Round(0)
 
     def take(self, mass: float) -> float:
         """How much of it may start."""
@@ -172,7 +199,9 @@ class Gate:
     def release(self, now: int, sent: int, mass: float, *, trouble: bool) -> None:
         """So much has ended; what began before the last cut says nothing about the limit now."""
         law = self._adaptive
-        if law is not None and sent > self._cut_at:
+        if self._law is not None:
+            self._gather(self._law, now, sent, mass, trouble=trouble)
+        elif law is not None and sent > self._cut_at:
             if trouble:
                 self.limit = max(law.min * self._hosts, self.limit * law.decrease)
                 self._cut_at = now
@@ -181,6 +210,46 @@ class Gate:
                 most = float(law.max * self._hosts)
                 self.limit = min(most, self.limit + self._hosts * mass / self.limit)
         self._inflight = max(0.0, self._inflight - mass)
+
+    def _gather(
+        self,
+        law: GradientLimit | VegasLimit,
+        now: int,
+        sent: int,
+        mass: float,
+        *,
+        trouble: bool,
+    ) -> None:
+        """Add to the round, and let the law hear of it when it is over."""
+        seen = self._round
+        fresh = sent >= seen.began
+        if not trouble:
+            seen.good += mass
+            seen.time += mass * max(now - sent, 1 / self.turns)
+        elif fresh:
+            seen.trouble = True
+        else:
+            return
+        seen.mass += mass
+        seen.most = max(seen.most, min(self._inflight, self.limit))
+        if fresh and seen.mass >= self._samples * self._hosts:
+            mean = max(1.0, seen.time / seen.good * self._dt) if seen.good > 0 else 0.0
+            each = law.on_round(
+                round(now * self._dt), mean, seen.most / self._hosts, trouble=seen.trouble
+            )
+            self.limit = float(each * self._hosts)
+            self._round = _Round(now)
+
+
+class _Round:
+    """The masses of a limit's present round; times in steps."""
+
+    __slots__ = ("began", "good", "mass", "most", "time", "trouble")
+
+    def __init__(self, began: int) -> None:
+        self.began: Final = began
+        self.mass = self.good = self.time = self.most = 0.0
+        self.trouble = False
 
 
 @final

@@ -128,7 +128,7 @@ class Pool(Receiver):
         self._codel: Final = service.queue.codel
         self._standing = NEVER
         self._bucket: Bucket | None = None
-        self._gate: Final = Gate(service.limit, replicas) if service.limit else None
+        self._gate: Final = Gate(service.limit, replicas, dt) if service.limit else None
         self._holds: Final = service.blocking and bool(service.calls)
         self._varies: Final = bool(service.blocking or service.thrash or service.contention)
         self._spread: Final = spread(service.time) if service.time else [1.0]

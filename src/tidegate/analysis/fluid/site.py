@@ -87,7 +87,7 @@ class Site:
         self._budget: Final = Budget(call.budget, hosts, dt) if call.budget else None
         self._throttle: Final = Throttle(call.throttle, hosts, dt) if call.throttle else None
         self._circuit: Final = Circuit(call.breaker, hosts, dt) if call.breaker else None
-        self._gate: Final = Gate(call.limit, hosts) if call.limit else None
+        self._gate: Final = Gate(call.limit, hosts, dt) if call.limit else None
         if self._gate is not None:
             self._gate.turns = max(1.0, dt / answer) if answer > 0 else math.inf
         self._dt: Final = dt

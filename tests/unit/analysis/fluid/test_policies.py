@@ -91,7 +91,7 @@ def test_a_bucket_holds_at_least_a_step() -> None:
 
 
 def test_a_gate_counts_what_is_out() -> None:
-    gate = Gate(settings.Limit(max=10), hosts=2)
+    gate = Gate(settings.Limit(max=10), hosts=2, dt=STEP)
     assert gate.take(30) == 20
     assert gate.take(1) == 0
     gate.release(1, 0, 5, trouble=True)
@@ -100,13 +100,15 @@ def test_a_gate_counts_what_is_out() -> None:
 
 
 def test_a_gate_is_used_several_times_in_a_step() -> None:
-    gate = Gate(settings.Limit(max=10), hosts=1)
+    gate = Gate(settings.Limit(max=10), hosts=1, dt=STEP)
     gate.turns = 4
     assert gate.take(100) == 40
 
 
 def test_an_adaptive_gate_grows_by_one_and_is_cut_once_a_round_trip() -> None:
-    gate = Gate(settings.Limit(adaptive=settings.Adaptive(start=10, decrease=0.5)), hosts=1)
+    gate = Gate(
+        settings.Limit(adaptive=settings.Adaptive(start=10, decrease=0.5)), hosts=1, dt=STEP
+    )
     gate.take(10)
     gate.release(1, 0, 10, trouble=False)
     assert gate.limit == 11
@@ -118,10 +120,47 @@ def test_an_adaptive_gate_grows_by_one_and_is_cut_once_a_round_trip() -> None:
 
 
 def test_an_idle_gate_does_not_grow() -> None:
-    gate = Gate(settings.Limit(adaptive=settings.Adaptive(start=10)), hosts=1)
+    gate = Gate(settings.Limit(adaptive=settings.Adaptive(start=10)), hosts=1, dt=STEP)
     gate.take(2)
     gate.release(1, 0, 2, trouble=False)
     assert gate.limit == 10
+
+
+@pytest.mark.parametrize("law", ["gradient", "vegas"])
+def test_a_gate_by_latency_follows_the_law_of_each_host(law: str) -> None:
+    given = {"gradient": settings.Gradient, "vegas": settings.Vegas}[law](start=10, samples=5)
+    gate = Gate(settings.Limit(**{law: given}), hosts=2, dt=STEP)
+    assert gate.limit == 20
+
+    def rounds(start: int, steps: int, times: int) -> float:
+        for number in range(times):
+            now = start + 100 * number
+            gate.take(1000)
+            gate.release(now, now - steps, gate.limit, trouble=False)
+        return gate.limit
+
+    grown = rounds(100, 1, 30)
+    assert grown > 40
+    slowed = rounds(10_000, 10, 20)
+    assert slowed < grown
+    gate.take(1000)
+    gate.release(20_000, 19_999, gate.limit, trouble=True)
+    assert gate.limit < slowed
+
+
+def test_a_gate_by_latency_hears_once_of_a_round_of_trouble() -> None:
+    given = settings.Limit(gradient=settings.Gradient(start=100, samples=5))
+    gate = Gate(given, hosts=1, dt=STEP)
+    gate.take(100)
+    gate.release(9, 3, 50, trouble=True)
+    assert gate.limit == 90
+    gate.release(10, 3, 50, trouble=True)  # sent before the round began
+    assert gate.limit == 90
+    gate.turns = 10.0
+    gate.release(10, 10, 5, trouble=False)  # within the step, so in a hundredth of a second
+    assert gate.limit == 90
+    gate.release(10, 10, 5, trouble=False)
+    assert gate.limit == 90
 
 
 def breaker() -> Circuit:
