@@ -147,7 +147,6 @@ class CircuitBreaker:
     """
 
     __slots__ = (
-        "_calls",
         "_calls_start",
         "_calls_window",
         "_due",
@@ -168,6 +167,7 @@ class CircuitBreaker:
         "_reason",
         "_settings",
         "_state",
+        "calls",
         "changes",
     )
 
@@ -187,7 +187,7 @@ class CircuitBreaker:
         self._others_out = self._others_ok = 0
         self._others_lease: Instant = _NEVER
         # The window of outcomes: two counters that only grow, and what they were at its start.
-        self._calls = self._calls_start = 0
+        self.calls = self._calls_start = 0
         self._failed = self._failed_start = 0
         self._calls_window = Window(settings.window)
         self._failed_window = Window(settings.window)
@@ -236,10 +236,27 @@ class CircuitBreaker:
             return
         if now >= self._ends:
             self._slide(now)
-        self._calls += 1
+        self.calls += 1
         if outcome is not SUCCESS:
             self._failed += 1
             self._judge(now)
+
+    @property
+    def original(self) -> "CircuitBreaker":
+        """Itself; what stands in for it, as for all processes of a host, names it here."""
+        return self
+
+    def calm_until(self, now: Instant) -> Instant:
+        """Until when a success does no more than to add one to `calls`; zero if it does more.
+
+        Closed, that is the end of this bucket of the window, unless a failure opens it before.
+        Whoever knows it may add the one himself.
+        """
+        if self._state is not CLOSED:
+            return 0
+        if now >= self._ends:
+            self._slide(now)
+        return self._ends
 
     # By hand.
 
@@ -314,7 +331,7 @@ class CircuitBreaker:
             generation=self._generation,
             state=self._state,
             due=self._due if timed else 0,
-            calls=self._calls - self._calls_start,
+            calls=self.calls - self._calls_start,
             failed=self._failed - self._failed_start,
             probes_out=len(self._leases),
             probes_ok=self._probes_ok,
@@ -366,7 +383,7 @@ class CircuitBreaker:
             state=self._state,
             reason=self._reason,
             generation=self._generation,
-            calls=self._calls - self._calls_start,
+            calls=self.calls - self._calls_start,
             failed=self._failed - self._failed_start,
             probes_out=len(self._leases),
             probes_ok=self._probes_ok,
@@ -389,7 +406,7 @@ class CircuitBreaker:
 
     def _judge(self, now: Instant) -> None:
         """After a failure: is it enough?"""
-        calls = self._calls - self._calls_start + self._others_calls
+        calls = self.calls - self._calls_start + self._others_calls
         failed = self._failed - self._failed_start + self._others_failed
         # A quotient, since 7 / 100 >= 0.07 holds in floats and 7 >= 0.07 * 100 does not.
         if calls >= self._settings.volume and failed / calls >= self._settings.failures:
@@ -401,13 +418,13 @@ class CircuitBreaker:
         return self._settings.ramp_from + (1 - self._settings.ramp_from) * done
 
     def _slide(self, now: Instant) -> None:
-        self._calls_start = self._calls_window.slide(now, self._calls)
+        self._calls_start = self._calls_window.slide(now, self.calls)
         self._failed_start = self._failed_window.slide(now, self._failed)
         self._ends = self._calls_window.ends
 
     def _forget(self) -> None:
         """Begin to count anew: what failed before a pause is no evidence after it."""
-        self._calls_window = Window(self._settings.window, self._calls)
+        self._calls_window = Window(self._settings.window, self.calls)
         self._failed_window = Window(self._settings.window, self._failed)
         self._ends = 0  # so that the next result slides them, to a start that is now
 
@@ -501,7 +518,7 @@ class CircuitBreaker:
 
     def _check(self) -> bool:
         """What always holds. In tests after every step, here only where the state moves."""
-        calls = self._calls - self._calls_start
+        calls = self.calls - self._calls_start
         failed = self._failed - self._failed_start
         assert 0 <= failed <= calls
         assert len(self._leases) + self._probes_ok <= self._settings.probes

@@ -31,6 +31,11 @@ class Estimator(Protocol):
         """How many may be in flight; one or more."""
         ...
 
+    @property
+    def indifferent(self) -> int:
+        """With fewer in flight than this, a success teaches the present limit nothing."""
+        ...
+
     def on_sample(self, now: Instant, rtt: Duration, inflight: int, outcome: Outcome) -> int:
         """Learn from an attempt that has ended; the answer is the limit from now on."""
         ...
@@ -48,15 +53,19 @@ class ConcurrencyLimiterSnapshot(NamedTuple):
 class ConcurrencyLimiter:
     """At most `limit` in flight. Both numbers are there to read.
 
+    With fewer in flight than `indifferent` a success need not be told: a place is given back by
+    counting it.
+
     A limit that falls below what is out cuts nothing off: it lets no more in until enough has come
     back.
     """
 
-    __slots__ = ("_estimator", "_refused", "inflight", "limit")
+    __slots__ = ("_estimator", "_refused", "indifferent", "inflight", "limit")
 
     def __init__(self, settings: settings.Limit) -> None:
         self._estimator = _estimator(settings)
         self.limit = self._estimator.limit
+        self.indifferent = self._estimator.indifferent
         self.inflight = 0
         self._refused = 0
 
@@ -73,6 +82,7 @@ class ConcurrencyLimiter:
         assert self.inflight > 0
         if outcome is not IGNORED:
             self.limit = self._estimator.on_sample(now, rtt, self.inflight, outcome)
+            self.indifferent = self._estimator.indifferent
         self.inflight -= 1
 
     def snapshot(self, now: Instant) -> ConcurrencyLimiterSnapshot:  # noqa: ARG002
@@ -83,9 +93,9 @@ class ConcurrencyLimiter:
 def _estimator(settings: settings.Limit) -> Estimator:
     if settings.adaptive is not None:
         return AimdLimit(settings.adaptive)
-    assert settings.max is not None
-    return FixedLimit(settings.max)
     if settings.gradient is not None:
         return GradientLimit(settings.gradient)
     if settings.vegas is not None:
         return VegasLimit(settings.vegas)
+    assert settings.max is not None
+    return FixedLimit(settings.max)

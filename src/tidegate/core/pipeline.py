@@ -12,6 +12,7 @@ from random import Random
 from typing import Final, final
 
 from tidegate.core.backoff import Backoff
+from tidegate.core.calm import NEVER, Calm
 from tidegate.core.circuit_breaker import CircuitBreaker
 from tidegate.core.concurrency_limiter import ConcurrencyLimiter
 from tidegate.core.outcome import (
@@ -19,6 +20,7 @@ from tidegate.core.outcome import (
     IGNORED,
     OVERLOADED,
     REJECTIONS,
+    SUCCESS,
     TIMEOUT,
     Outcome,
     Permit,
@@ -64,10 +66,12 @@ class Pipeline:
     """
 
     __slots__ = (
+        "_can_be_calm",
         "attempts",
         "backoff",
         "breaker",
         "budget",
+        "calm",
         "deadline",
         "held",
         "limiter",
@@ -98,6 +102,9 @@ class Pipeline:
         # Nothing to ask and nothing to tell: a shell may skip admit and settle altogether.
         policies = self.budget, self.throttle, self.breaker, self.limiter, self.rate
         self.plain = not any(policies)
+        self.calm = Calm()
+        # A rate and a throttle have something to decide at every call.
+        self._can_be_calm = self.rate is None and self.throttle is None
 
     def admit(self, now: Instant, depth: int) -> Permit | Rejection:
         """Leave for one attempt that is `depth` retries deep, those of its own call included.
@@ -107,6 +114,17 @@ class Pipeline:
         1 + n x ratio attempts per request together. Layers that do not pass it on take each
         other's retries for first attempts, which deposit: they multiply, (1 + ratio)^n.
         """
+        calm = self.calm
+        if now < calm.until:
+            if self.limiter is not None and not self.limiter.try_acquire(now):
+                return _LIMIT
+            if depth == 0 and calm.budget is not None:
+                calm.budget.requests += 1
+            return Permit(now, calm.generation)
+        return self._admit(now, depth)
+
+    def _admit(self, now: Instant, depth: int) -> Permit | Rejection:
+        """Ask every policy. What they allow may begin a calm."""
         if self.held:
             return _HELD
         if self.throttle is not None and not self.throttle.try_acquire(now):
@@ -125,6 +143,8 @@ class Pipeline:
             return _LIMIT
         if depth == 0 and self.budget is not None:
             self.budget.on_request(now)
+        if self._can_be_calm:
+            self._begin_calm(now, generation)
         return Permit(now, generation)
 
     def settle(self, now: Instant, permit: Permit, outcome: Outcome) -> None:
@@ -132,12 +152,38 @@ class Pipeline:
         if permit.settled:
             return
         permit.settled = True
+        calm, limiter = self.calm, self.limiter
+        if outcome is SUCCESS and now < calm.until and permit.generation == calm.generation:
+            if calm.breaker is not None:
+                calm.breaker.calls += 1
+            if limiter is not None:
+                if limiter.inflight < limiter.indifferent:
+                    limiter.inflight -= 1
+                else:
+                    limiter.release(now, permit.took or now - permit.start, outcome)
+            return
         if self.throttle is not None:
             self.throttle.settle(now, outcome)
-        if self.limiter is not None:
-            self.limiter.release(now, permit.took or now - permit.start, outcome)
+        if limiter is not None:
+            limiter.release(now, permit.took or now - permit.start, outcome)
         if self.breaker is not None:
             self.breaker.settle(now, permit.start, permit.generation, outcome)
+            if self.breaker.changes:
+                calm.until = 0
+
+    def end_calm(self) -> None:
+        """Something has changed, or may have: ask every policy at the next attempt."""
+        self.calm.until = 0
+
+    def _begin_calm(self, now: Instant, generation: int) -> None:
+        calm, breaker, budget = self.calm, self.breaker, self.budget
+        calm.until, calm.generation = NEVER, generation
+        if breaker is not None:
+            calm.breaker = breaker.original
+            calm.until = breaker.calm_until(now)
+        if budget is not None:
+            calm.budget = budget.original
+            calm.until = min(calm.until, budget.calm_until(now))
 
     def adjusted(self, settings: Call, rng: Random) -> "Pipeline":
         """A pipeline with other settings that goes on with the same policies.
@@ -157,6 +203,10 @@ class Pipeline:
             other.limiter = self.limiter
         if settings.rate_limit == old.rate_limit:
             other.rate = self.rate
+        if other.budget is self.budget and other.breaker is self.breaker:
+            other.calm = self.calm
+        else:
+            self.end_calm()
         if self.held:
             other.hold()
         return other
@@ -177,11 +227,14 @@ class Pipeline:
         else:
             self.rate.reconfigure(now, rate)
         self.plain &= rate is None
+        self._can_be_calm = self.rate is None and self.throttle is None
+        self.end_calm()
 
     def hold(self) -> None:
         """Refuse everything until `free`: a person has taken the dependency out."""
         self.held = True
         self.plain = False
+        self.end_calm()
 
     def free(self) -> None:
         """Undo `hold`."""

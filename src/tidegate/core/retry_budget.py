@@ -71,11 +71,11 @@ class RetryBudget:
         "_forfeited",
         "_others",
         "_refused",
-        "_requests",
         "_retried",
         "_saved",
         "_start",
         "_window",
+        "requests",
     )
 
     def __init__(self, settings: settings.Budget) -> None:
@@ -84,7 +84,7 @@ class RetryBudget:
         self._window: Final = Window(settings.window)
         self._ends: Instant = 0  # of the window's present bucket
         self._start = 0  # what `_requests` was when the window began
-        self._requests = 0
+        self.requests = 0
         self._credited = 0  # how many of the requests are in `_saved` already
         self._saved = self._cap_min  # below zero: a debt to other copies
         self._others = 0  # first attempts of other copies in the window
@@ -100,7 +100,21 @@ class RetryBudget:
         """
         if now >= self._ends:
             self._slide(now)
-        self._requests += 1
+        self.requests += 1
+
+    @property
+    def original(self) -> "RetryBudget":
+        """Itself; what stands in for it, as for all processes of a host, names it here."""
+        return self
+
+    def calm_until(self, now: Instant) -> Instant:
+        """Until when `on_request` does no more than to add one to `requests`.
+
+        That is the end of this bucket of the window; whoever knows it may add the one himself.
+        """
+        if now >= self._ends:
+            self._slide(now)
+        return self._ends
 
     def try_retry(self, now: Instant) -> bool:
         """Take one token for a retry; False if there is none, and nothing is taken."""
@@ -125,7 +139,7 @@ class RetryBudget:
         if now >= self._ends:
             self._slide(now)
         self._saved = self._cap_min + deposited - retried * _TOKEN - forfeited
-        self._credited = self._requests
+        self._credited = self.requests
         self._others = recent
         self._forfeited = forfeited
         self._settle(now)
@@ -134,10 +148,10 @@ class RetryBudget:
         """What other copies need to know of this one. Changes no token."""
         if now >= self._ends:
             self._slide(now)
-        recent = self._requests - self._start
-        deposited = self._requests * self._deposit
+        recent = self.requests - self._start
+        deposited = self.requests * self._deposit
         return RetryBudgetTotals(
-            self._requests, deposited, self._retried, self._refused, recent, self._forfeited
+            self.requests, deposited, self._retried, self._refused, recent, self._forfeited
         )
 
     def tokens(self, now: Instant) -> float:
@@ -153,7 +167,7 @@ class RetryBudget:
         return RetryBudgetSnapshot(
             tokens=self.tokens(now),
             cap=self._cap() / _TOKEN,
-            requests=self._requests - self._start,
+            requests=self.requests - self._start,
             retried=self._retried,
             refused=self._refused,
         )
@@ -165,7 +179,7 @@ class RetryBudget:
         """
         if now >= self._ends:
             self._slide(now)
-        requests = self._requests
+        requests = self.requests
         saved = self._saved + (requests - self._credited) * self._deposit
         cap = (requests - self._start + self._others) * self._deposit
         if cap < self._cap_min:
@@ -177,13 +191,13 @@ class RetryBudget:
         self._credited = requests
 
     def _cap(self) -> int:
-        recent = self._requests - self._start + self._others
+        recent = self.requests - self._start + self._others
         return max(self._cap_min, recent * self._deposit)
 
     def _slide(self, now: Instant) -> None:
-        self._start = self._window.slide(now, self._requests)
+        self._start = self._window.slide(now, self.requests)
         self._ends = self._window.ends
 
     def _check(self) -> bool:
         """What holds after each question. For tests: it would cost as much as the question."""
-        return self._saved <= self._cap() and self._start <= self._credited <= self._requests
+        return self._saved <= self._cap() and self._start <= self._credited <= self.requests

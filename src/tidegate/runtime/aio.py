@@ -10,6 +10,7 @@ it takes its request to cancel back as soon as the cancellation has reached it.
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import wraps
+from threading import get_ident
 from typing import Any, Final, ParamSpec, TypeVar
 
 from tidegate.core.execution import ATTEMPT, COMPLETE, WAIT, Step
@@ -42,9 +43,10 @@ def guarded(  # noqa: C901 - flat, for the reason in its docstring
     dependency = guard.dependency
 
     @wraps(function)
-    async def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+    async def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:  # noqa: C901
         inherited = AMBIENT.get()
-        now = dependency.now()
+        clock = dependency.now
+        now = clock()
         until = inherited.deadline
         if not guard.flat or (until is not None and until - now < guard.whole):
             return await _by_the_book(guard, function, args, kwargs)  # type: ignore[no-any-return]
@@ -61,16 +63,19 @@ def guarded(  # noqa: C901 - flat, for the reason in its docstring
             if guard.fallback is not None:
                 return await fall_back(guard, args, kwargs)  # type: ignore[no-any-return]
             raise dependency.rejection(*refusal)
-        loop = asyncio.get_running_loop()
-        task = permit.holder = asyncio.current_task(loop)
+        task = None
         if pipeline.timeout is not None:
+            # Asking for the running loop is a system call in CPython 3.11, for the thread not.
             line = guard.line
-            if line is None or line.loop is not loop:
-                line = _line(guard, loop, pipeline.timeout)
+            if line is not None and line.thread == get_ident():
+                task = asyncio.current_task(line.loop)
+            if task is None:
+                line, task = _here(guard, pipeline.timeout)
+            permit.holder = task
             line.arm(permit)
-        # Before all layers further in: the outermost budget pays for their retries.
+        # The outermost budget pays for the retries of all layers further in, while there are any.
         before = None
-        if inherited.payer is None and guard.payer is not None:
+        if now < dependency.alert_until and inherited.payer is None and guard.payer is not None:
             first = inherited is NOTHING
             before = AMBIENT.set(guard.first if first else inherited._replace(payer=guard.payer))
         try:
@@ -80,11 +85,11 @@ def guarded(  # noqa: C901 - flat, for the reason in its docstring
             step = ended(going, permit, error)
         else:
             if permit.holder is task:  # not given up while it was ending
-                now = dependency.now()
+                now = clock()
                 with dependency.lock:
                     pipeline.settle(now, permit, SUCCESS)
                     dependency.ok += 1
-                permit.holder = None
+                permit.holder = None  # a timer that is still set must not keep the task
                 breaker = pipeline.breaker
                 if breaker is not None and breaker.changes:
                     dependency.catch_up()
@@ -161,10 +166,12 @@ async def fall_back(guard: Guard, args: tuple[Any, ...], kwargs: dict[str, Any])
     return await answer if isinstance(answer, Awaitable) else answer
 
 
-def _line(guard: Guard, loop: asyncio.AbstractEventLoop, timeout: Duration) -> Line:
-    """The line for this guard's attempts, kept at hand: nearly always it is one loop."""
+def _here(guard: Guard, timeout: Duration) -> tuple[Line, "asyncio.Task[Any] | None"]:
+    """The line for this guard's attempts on this loop, kept at hand, and the task that asks."""
+    loop = asyncio.get_running_loop()
     line = guard.line = line_of(loop, timeout, guard.dependency.clock)
-    return line
+    line.thread = get_ident()
+    return line, asyncio.current_task(loop)
 
 
 def armed(going: Call) -> tuple[Permit, asyncio.TimerHandle | None]:
@@ -175,14 +182,15 @@ def armed(going: Call) -> tuple[Permit, asyncio.TimerHandle | None]:
     execution = going.execution
     permit = execution.permit
     assert permit is not None
-    loop = asyncio.get_running_loop()
-    permit.holder = asyncio.current_task(loop)
     timeout = execution.timeout
-    if timeout == execution.pipeline.timeout:
-        if timeout is not None:
-            _line(going.guard, loop, timeout).arm(permit)
+    if timeout is None:
         return permit, None
-    assert timeout is not None
+    if timeout == execution.pipeline.timeout:
+        line, permit.holder = _here(going.guard, timeout)
+        line.arm(permit)
+        return permit, None
+    permit.holder = asyncio.current_task()
+    loop = asyncio.get_running_loop()
     return permit, loop.call_later(timeout / SECOND, cut, permit)
 
 

@@ -36,7 +36,8 @@ def guarded(guard: Guard, function: Callable[_P, _T]) -> Callable[_P, _T]:
     @wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
         inherited = AMBIENT.get()
-        now = dependency.now()
+        clock = dependency.now
+        now = clock()
         until = inherited.deadline
         if not guard.flat or (until is not None and until - now < guard.whole):
             return _by_the_book(guard, function, args, kwargs)  # type: ignore[no-any-return]
@@ -53,9 +54,9 @@ def guarded(guard: Guard, function: Callable[_P, _T]) -> Callable[_P, _T]:
             if guard.fallback is not None:
                 return guard.fallback(*args, **kwargs)  # type: ignore[no-any-return]
             raise dependency.rejection(*refusal)
-        # Before all layers further in: the outermost budget pays for their retries.
+        # The outermost budget pays for the retries of all layers further in, while there are any.
         before = None
-        if inherited.payer is None and guard.payer is not None:
+        if now < dependency.alert_until and inherited.payer is None and guard.payer is not None:
             first = inherited is NOTHING
             before = AMBIENT.set(guard.first if first else inherited._replace(payer=guard.payer))
         try:
@@ -64,7 +65,7 @@ def guarded(guard: Guard, function: Callable[_P, _T]) -> Callable[_P, _T]:
             going = Call.after(guard, inherited, permit)
             step = going.failed(error)
         else:
-            now = dependency.now()
+            now = clock()
             if now - permit.start <= guard.whole:
                 with dependency.lock:
                     pipeline.settle(now, permit, SUCCESS)

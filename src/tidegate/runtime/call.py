@@ -12,7 +12,7 @@ from tidegate.core.outcome import IGNORED, SUCCESS, TIMEOUT, Outcome, Permit, Re
 from tidegate.errors import DeadlineExceeded
 from tidegate.runtime.classify import retry_after
 from tidegate.runtime.context import Ambient
-from tidegate.runtime.dependency import Dependency
+from tidegate.runtime.dependency import ALERT, Dependency
 from tidegate.runtime.guard import Guard
 from tidegate.units import Duration, Instant
 
@@ -135,6 +135,7 @@ class Call:
             now = dependency.now()
             if outcome is not SUCCESS:
                 dependency.outcomes[outcome] += 1
+                dependency.alert_until = now + ALERT
             if self.last:
                 step = execution.cancel(now, outcome)
             else:

@@ -192,6 +192,8 @@ def _after_fork() -> None:
 def _go_by(clock: clocks.Clock) -> None:
     for dependency in _dependencies.values():
         dependency.clock, dependency.now = clock, clock.now
+        for view in dependency.views:
+            view.renew()  # its timers go by the clock too
 
 
 clocks.on_change(_go_by)

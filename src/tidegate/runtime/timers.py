@@ -47,10 +47,20 @@ class Cut:
 class Line:
     """The attempts with one timeout on one loop, first the one that ends first."""
 
-    __slots__ = ("_armed_for", "_clock", "_sweep_at", "_timeout", "armed", "loop", "queue")
+    __slots__ = (
+        "_armed_for",
+        "_clock",
+        "_sweep_at",
+        "_timeout",
+        "armed",
+        "loop",
+        "queue",
+        "thread",
+    )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, timeout: Duration, clock: Clock) -> None:
         self.loop: Final = loop
+        self.thread = 0  # in which the loop was seen to run
         self.queue: Final[deque[Permit]] = deque()
         self.armed = False
         self._timeout: Final = timeout

@@ -30,16 +30,25 @@ class AimdLimit:
     while half of it or more is in use, since an unused limit proves nothing (RFC 7661).
     """
 
-    __slots__ = ("_credit", "_cut_at", "_decrease", "_latency", "_max", "_min", "limit")
+    __slots__ = (
+        "_credit",
+        "_cut_at",
+        "_decrease",
+        "_latency",
+        "_max",
+        "_min",
+        "indifferent",
+        "limit",
+    )
 
     def __init__(self, settings: settings.Adaptive) -> None:
-        self.limit = settings.start
         self._min: Final = settings.min
         self._max: Final = settings.max
         self._decrease: Final = settings.decrease
         self._latency: Final = settings.latency
         self._credit = 0  # successes towards the next increase
         self._cut_at: Instant = 0
+        self._set(settings.start)
 
     def on_sample(self, now: Instant, rtt: Duration, inflight: int, outcome: Outcome) -> int:
         """One attempt has ended after `rtt`, with `inflight` out, itself included: the limit."""
@@ -53,7 +62,7 @@ class AimdLimit:
         return self.limit
 
     def _cut(self, now: Instant) -> None:
-        self.limit = max(self._min, int(self.limit * self._decrease))
+        self._set(max(self._min, int(self.limit * self._decrease)))
         self._cut_at = now
         self._credit = 0
 
@@ -61,5 +70,10 @@ class AimdLimit:
         self._credit += 1
         if self._credit >= self.limit:
             self._credit = 0
-            self.limit = min(self._max, self.limit + 1)
-        assert self._min <= self.limit <= self._max
+            self._set(min(self._max, self.limit + 1))
+
+    def _set(self, limit: int) -> None:
+        assert self._min <= limit <= self._max
+        self.limit = limit
+        # Half of it in use is what makes a success count; with a latency each may be too slow.
+        self.indifferent = (limit + 1) // 2 if self._latency is None else 0

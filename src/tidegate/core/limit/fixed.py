@@ -16,11 +16,12 @@ __all__ = ["FixedLimit"]
 class FixedLimit:
     """Always `limit`."""
 
-    __slots__ = ("limit",)
+    __slots__ = ("indifferent", "limit")
 
     def __init__(self, limit: int) -> None:
         assert limit >= 1
         self.limit: Final = limit
+        self.indifferent: Final = limit + 1
 
     def on_sample(self, now: Instant, rtt: Duration, inflight: int, outcome: Outcome) -> int:
         """The limit, whatever was seen."""

@@ -187,6 +187,10 @@ class HostBreaker:
 
     # All else is the original's.
 
+    def calm_until(self, now: Instant) -> Instant:
+        """Until when a success changes nothing but its count."""
+        return self.original.calm_until(now)
+
     def state(self, now: Instant) -> State:
         """Where it stands now."""
         return self.original.state(now)

@@ -54,6 +54,10 @@ class HostBudget:
         self._recent = 0  # first attempts of the others in the window
         self._sure_until: Instant = 0
 
+    def calm_until(self, now: Instant) -> Instant:
+        """Until when a first attempt changes nothing but its count."""
+        return self.original.calm_until(now)
+
     def try_retry(self, now: Instant) -> bool:
         """Take one of the host's tokens; False if there is none.
 

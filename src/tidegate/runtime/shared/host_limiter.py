@@ -21,6 +21,8 @@ __all__ = ["HostLimiter"]
 class HostLimiter:
     """At most `limit` in flight on the host: what the others have out takes places here."""
 
+    indifferent: Final = 0  # a place given back is told to the host
+
     __slots__ = ("_row", "limit", "original")
 
     def __init__(self, original: ConcurrencyLimiter, limit: int, row: Row) -> None:
