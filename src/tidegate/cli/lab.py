@@ -37,7 +37,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         nargs="?",
         type=Path,
         metavar="FILE",
-        help="a system file of one client, one service and one slowdown (default: our own storm)",
+        help="a system file of one client, one service, one slowdown or surge (default: ours)",
     )
     parser.add_argument(
         "--seconds", type=_seconds, metavar="N", help="how long the trigger lasts, live and told"

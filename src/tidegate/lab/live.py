@@ -23,7 +23,7 @@ from tidegate.lab.storm import Series, Storm
 from tidegate.lab.workers import Counts
 from tidegate.load.client import Client, Guarded, Http, guard_for
 from tidegate.load.generator import Caller, drive
-from tidegate.load.plan import arrivals, poisson, steady
+from tidegate.load.plan import arrivals, poisson
 from tidegate.load.record import Record, blank, merged
 from tidegate.runtime import clock
 from tidegate.runtime.shared.place import VARIABLE
@@ -121,8 +121,8 @@ def _sent_by_many(parts: list[Part]) -> Record:
 
 async def _sent(part: Part) -> Record:
     storm, seed = part.storm, part.seed
-    plan = steady(storm.rate, storm.whole)
-    starts = islice(arrivals(plan, poisson(Random(f"{seed}/arrivals"))), part.number, None, part.of)
+    plan = arrivals(storm.plan, poisson(Random(f"{seed}/arrivals")))
+    starts = islice(plan, part.number, None, part.of)
     timeout: Duration | None = storm.call.timeout if part.tells else None
     async with Http(part.url, patience=timeout) as http:
         caller: Caller

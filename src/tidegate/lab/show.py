@@ -57,8 +57,7 @@ def show(
         version=__version__,
         source=source,
         says=_says(storm, runs[1], runs[3]),
-        trigger=f"{storm.service_name} is {storm.slowdown:g} times slower for"
-        f" {format_duration(storm.lasts)}",
+        trigger=_what_happens(storm),
         offered=storm.rate,
         left=storm.left,
         guard=_terms(with_guard.call),
@@ -72,6 +71,15 @@ def show(
         took_s=time.monotonic() - began,
         exit_code=0 if _holds(storm, runs[3]) else 1,
     )
+
+
+def _what_happens(storm: Storm) -> str:
+    for_ = f"for {format_duration(storm.lasts)}"
+    trigger = storm.trigger
+    if trigger.client is None:
+        return f"{storm.service_name} is {storm.slowdown:g} times slower {for_}"
+    ramp = f", after a ramp of {format_duration(trigger.ramp)}" if trigger.ramp else ""
+    return f"{storm.client} send {trigger.load or 1:g} times as much {for_}{ramp}"
 
 
 def _holds(storm: Storm, run: StormRun) -> bool:

@@ -1,8 +1,9 @@
 """Which storm is it, what does the simulator say of it, and which figures are told of any run?
 
-A `Storm` is the story of a system file with one client, one call, one service and one slowdown:
-some seconds of health, the trigger, some seconds after. Whoever runs it, the simulator here or the
-machine in `live`, gives a `Series`, and the same figures are made of both.
+A `Storm` is the story of a system file with one client, one call, one service and one trigger, a
+slowdown of the service or a surge of the client: some seconds of health, the trigger, some seconds
+after. Whoever runs it, the simulator here or the machine in `live`, gives a `Series`, and the same
+figures are made of both.
 """
 
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from tidegate.errors import SettingsError
 from tidegate.findings import Measure, Timeline
 from tidegate.lab.findings import How, StormAgreement, StormRun, Which
 from tidegate.lab.service import playable
+from tidegate.load.plan import Stretch, rate_at, steady, surging
 from tidegate.settings import system as settings
 from tidegate.settings.policies import Adaptive, Limit
 from tidegate.settings.system import Call, System, Trigger, default_protection
@@ -40,26 +42,40 @@ class Storm(NamedTuple):
     call: Call
     service_name: str
     service: settings.Service
-    trigger: str
-    slowdown: float
+    trigger_name: str
+    trigger: Trigger
     before: Duration
     lasts: Duration
     after: Duration
 
     @property
     def rate(self) -> float:
-        """Offered per second."""
+        """Offered per second in health."""
         rate = self.system.clients[self.client].rate
         assert rate is not None
         return rate
 
     @property
+    def slowdown(self) -> float:
+        """How many times longer work takes while the trigger lasts."""
+        return self.trigger.slowdown or 1.0
+
+    @property
+    def plan(self) -> list[Stretch]:
+        """What is sent when."""
+        if self.trigger.client is None:
+            return steady(self.rate, self.whole)
+        return surging(self.rate, self.whole, self.trigger, self.before)
+
+    @property
     def left(self) -> float:
-        """What the service can do per second while the trigger lasts, of what is offered."""
+        """What the service can do per second while the trigger lasts, of what is offered then."""
         assert self.service.workers is not None
         assert self.service.time is not None
-        work = self.service.time.average * self.slowdown
-        return min(self.rate, self.service.workers * SECOND / work)
+        could = self.service.workers * SECOND / (self.service.time.average * self.slowdown)
+        plan, half = self.plan, SECOND // 2
+        seconds = range(self.before + half, self.before + self.lasts, SECOND)
+        return sum(min(could, rate_at(plan, at)) for at in seconds) / len(seconds)
 
     @property
     def whole(self) -> Duration:
@@ -85,9 +101,12 @@ class Series(NamedTuple):
 
 
 def story(
-    system: System, *, lasts: Duration | None = None, before: Duration = BEFORE,
+    system: System,
+    *,
+    lasts: Duration | None = None,
+    before: Duration = BEFORE,
     after: Duration = AFTER,
-) -> Storm:  # fmt: skip
+) -> Storm:
     """The storm that the file describes; `lasts` overrules how long its trigger does.
 
     Raises SettingsError for what the lab cannot raise.
@@ -99,23 +118,26 @@ def story(
         raise SettingsError("the lab needs a rate of requests", path=("clients", client_name))
     ((service_name, service),) = system.services.items()
     playable(service_name, service)
-    if len(client.calls) != 1:
-        raise SettingsError("the lab makes one call a request", path=("clients", client_name))
-    ((call_name, call),) = client.calls.items()
-    if call.per_request != 1 or call.network is not None:
-        raise SettingsError(
-            "the lab makes one call a request, over the loopback",
-            path=("clients", client_name, "calls", call_name),
-        )
-    trigger_name, trigger = _slowdown(system)
-    assert trigger.slowdown is not None
+    call_name, call = _only_call(client_name, client)
+    trigger_name, trigger = _trigger(system)
     lasts = trigger.for_ if lasts is None else lasts
     if lasts is None:
         raise SettingsError("say how long it lasts", path=("triggers", trigger_name, "for"))
+    lasts = _whole(lasts)
+    trigger = msgspec.structs.replace(trigger, at=None, for_=lasts)
     return Storm(
-        system, client_name, call_name, default_protection(call), service_name, service,
-        trigger_name, trigger.slowdown, before, _whole(lasts), after,
-    )  # fmt: skip
+        system=system,
+        client=client_name,
+        call_name=call_name,
+        call=default_protection(call),
+        service_name=service_name,
+        service=service,
+        trigger_name=trigger_name,
+        trigger=trigger,
+        before=before,
+        lasts=lasts,
+        after=after,
+    )
 
 
 def guarded(storm: Storm) -> Storm:
@@ -137,8 +159,7 @@ def predicted(storm: Storm, seed: int) -> Series:
     system = msgspec.structs.replace(storm.system, clients={storm.client: client})
     end = storm.whole + _whole(storm.patience)
     world = World(system, seed=seed, horizon=end)
-    trigger = Trigger(service=storm.service_name, slowdown=storm.slowdown, for_=storm.lasts)
-    world.plan(storm.trigger, trigger, storm.before)
+    world.plan(storm.trigger_name, storm.trigger, storm.before)
     world.run(end)
     seconds = storm.whole // SECOND
     tally, sent = world.clients[storm.client].tally, world.calls[storm.call_name]
@@ -215,16 +236,31 @@ def _compared(
     )
 
 
-def _slowdown(system: System) -> tuple[str, Trigger]:
-    """The trigger that the lab can raise: it plays slowdowns that begin and end at once."""
+def _only_call(name: str, client: settings.Client) -> tuple[str, Call]:
+    path: tuple[str, ...] = ("clients", name)
+    if len(client.calls) != 1:
+        raise SettingsError("the lab makes one call a request", path=path)
+    ((call_name, call),) = client.calls.items()
+    if call.per_request != 1 or call.network is not None:
+        raise SettingsError(
+            "the lab makes one call a request, over the loopback", path=(*path, "calls", call_name)
+        )
+    return call_name, call
+
+
+def _trigger(system: System) -> tuple[str, Trigger]:
+    """The first trigger that the lab can raise; it plays slowdowns that begin and end at once."""
     for name, trigger in system.triggers.items():
+        if trigger.client is not None:
+            return name, trigger
         if trigger.slowdown is None:
             continue
-        fits = Trigger(service=trigger.service, slowdown=trigger.slowdown, for_=trigger.for_)
-        if msgspec.structs.replace(trigger, at=None) == fits:
+        plain = Trigger(service=trigger.service, slowdown=trigger.slowdown, for_=trigger.for_)
+        if msgspec.structs.replace(trigger, at=None) == plain:
             return name, trigger
     raise SettingsError(
-        "the lab raises a slowdown of the service, without a ramp; there is none",
+        "the lab raises a slowdown of the service, without a ramp, or a load of the client; there"
+        " is neither",
         path=("triggers",),
     )
 

@@ -20,7 +20,7 @@ from tidegate.errors import SettingsError
 from tidegate.settings.system import Trigger
 from tidegate.units import DAY, SECOND, Duration
 
-__all__ = ["Stretch", "arrivals", "evenly", "expected", "poisson", "steady", "surging"]
+__all__ = ["Stretch", "arrivals", "evenly", "expected", "poisson", "rate_at", "steady", "surging"]
 
 _RATE_MAX: Final = 100_000  # per second; more than one process of ours can send, and a bound
 
@@ -73,6 +73,15 @@ def _cut(parts: Iterable[Stretch], left: Duration) -> Iterator[Stretch]:
 def expected(stretches: Iterable[Stretch]) -> float:
     """How many arrivals the plan has on average."""
     return sum((s.begins + s.ends) / 2 * s.lasts / SECOND for s in stretches)
+
+
+def rate_at(stretches: Iterable[Stretch], at: Duration) -> float:
+    """What is sent per second at that instant of the plan; nothing after its end."""
+    for lasts, begins, ends in stretches:
+        if at < lasts:
+            return begins + (ends - begins) * at / lasts
+        at -= lasts
+    return 0.0
 
 
 def poisson(luck: Random) -> Iterator[float]:

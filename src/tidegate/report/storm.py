@@ -68,7 +68,7 @@ def render_html(report: StormReport) -> str:
         "attempts",
         "Attempts that reach the service, each second",
         lambda run: run.timeline.attempts,
-        f"The service can do {rate(report.left)} while the trigger lasts.",
+        f"{rate(report.left)} can be served while the trigger lasts.",
     )
     return page.document(
         f"{_verdict(report)}: {report.source} (tidegate lab storm)",
@@ -97,8 +97,8 @@ def _verdict(report: StormReport) -> str:
 
 def _offered(report: StormReport) -> str:
     return (
-        f"{clean(report.trigger)}; {rate(report.offered)} are offered, and the service can do"
-        f" {rate(report.left)} while it lasts."
+        f"{clean(report.trigger)}; {rate(report.offered)} are offered before, and"
+        f" {rate(report.left)} of what is offered can be served while it lasts."
     )
 
 

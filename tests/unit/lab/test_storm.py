@@ -34,6 +34,19 @@ def test_what_is_left_is_never_more_than_what_is_offered() -> None:
     assert story(loads(TEXT.replace("140/s", "20/s")).system()).left == 20
 
 
+def test_a_surge_is_a_storm_too() -> None:
+    text = TEXT.replace("{service: market, slowdown: 3x,", "{client: shoppers, load: 2x, ramp: 4s,")
+    storm = story(loads(text).system())
+    assert storm.slowdown == 1
+    assert sum(part.lasts for part in storm.plan) == storm.whole
+    # 8 workers of 40 ms do 200/s; the ramp passes that in its second second and a half.
+    ramp = [140 + 35 * (second + 0.5) for second in range(4)]
+    assert storm.left == pytest.approx((sum(min(200, rate) for rate in ramp) + 16 * 200) / 20)
+    assert sum(predicted(storm, 1).offered) == pytest.approx(
+        140 * 14 + 280 * 16 + 210 * 4, rel=0.06
+    )
+
+
 def test_how_long_it_lasts_can_be_said_and_is_counted_in_whole_seconds() -> None:
     storm = story(loads(TEXT).system(), lasts=4100 * MILLISECOND)
     assert storm.lasts == 5 * SECOND
@@ -52,8 +65,8 @@ def test_how_long_it_lasts_can_be_said_and_is_counted_in_whole_seconds() -> None
         ("attempts: 4}", "attempts: 4, network: 1ms}", "over the loopback"),
         ("attempts: 4}}", "attempts: 4}, other: {to: market}}", "one call a request"),
         ("workers: 8", "workers: 8, replicas: 2", "not replicas"),
-        ("slowdown: 3x", "freeze: true", "raises a slowdown"),
-        ("slowdown: 3x", "slowdown: 3x, ramp: 1s", "raises a slowdown"),
+        ("slowdown: 3x", "freeze: true", "there is neither"),
+        ("slowdown: 3x", "slowdown: 3x, ramp: 1s", "there is neither"),
         (", for: 20s", "", "how long it lasts"),
     ],
 )

@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.errors import SettingsError
-from tidegate.load.plan import Stretch, arrivals, evenly, expected, poisson, steady, surging
+from tidegate.load.plan import (
+    Stretch,
+    arrivals,
+    evenly,
+    expected,
+    poisson,
+    rate_at,
+    steady,
+    surging,
+)
 from tidegate.settings.system import Trigger
 from tidegate.units import MILLISECOND, SECOND
 
@@ -76,6 +85,11 @@ def test_a_surge_with_a_ramp_is_cut_off_with_the_plan() -> None:
         Stretch(4 * SECOND, 10, 10),
         Stretch(1 * SECOND, 10, 20),
     ]
+
+
+def test_the_rate_of_any_instant_is_known() -> None:
+    plan = [Stretch(2 * SECOND, 10, 30), Stretch(SECOND, 30, 30)]
+    assert [rate_at(plan, at * SECOND) for at in (0, 1, 2, 3)] == [10, 20, 30, 0]
 
 
 def test_a_surge_without_an_end_lasts() -> None:
