@@ -19,6 +19,7 @@ from tidegate.errors import (
     WorkerLost,
 )
 from tidegate.runtime.context import carry, criticality, deadline, remaining
+from tidegate.runtime.degraded import Degradation, degradation
 from tidegate.runtime.guard import Guard, Verdict
 from tidegate.runtime.registry import guard, listen, load, snapshots
 
@@ -26,6 +27,7 @@ __all__ = [
     "AttemptTimeout",
     "CircuitOpen",
     "DeadlineExceeded",
+    "Degradation",
     "Guard",
     "Held",
     "InputError",
@@ -44,6 +46,7 @@ __all__ = [
     "carry",
     "criticality",
     "deadline",
+    "degradation",
     "guard",
     "listen",
     "load",

@@ -78,6 +78,11 @@ _ERRORS: Final[dict[Reason, type[Rejected]]] = {
     Reason.THROTTLED: Throttled,
 }
 
+# By the reason's number: to hash a member of an enum costs ten times a look into a tuple.
+_REFUSALS: Final = tuple(
+    (_ERRORS.get(reason, Rejected), _WORDS.get(reason, reason.name.lower())) for reason in Reason
+)
+
 
 class View(Protocol):
     """A guard, as its dependency sees it."""

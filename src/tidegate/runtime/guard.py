@@ -5,7 +5,7 @@ It is a view on the `Dependency` of its name, which has the state: `options` giv
 the same state for calls that need other terms, so a budget is never spent twice.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -25,6 +25,7 @@ from tidegate.core.pipeline import Pipeline
 from tidegate.errors import SettingsError
 from tidegate.runtime.classify import classify
 from tidegate.runtime.context import NOTHING, Ambient
+from tidegate.runtime.degraded import noting
 from tidegate.runtime.dependency import Dependency, GuardSnapshot, Listener
 from tidegate.runtime.keywords import KEYWORDS, override
 from tidegate.settings.rules import one_of
@@ -84,6 +85,7 @@ class Guard:
         "__weakref__",
         "_classify",
         "_expected",
+        "_fallback",
         "_overrides",
         "dependency",
         "fallback",
@@ -111,9 +113,10 @@ class Guard:
         one_of("mode", mode, _MODES)
         self.dependency: Final = dependency
         self.mode: Final = mode
-        self.fallback: Final = fallback
+        self._fallback: Final = fallback
+        self.fallback: Final = None if fallback is None else noting(dependency.name, fallback)
         self.judge: Final = judge
-        self.line: Any = None  # where the asyncio driver keeps its timers at hand
+        self.line: Any  # where the asyncio driver has its timers at hand; None: not yet
         self._expected: Final = expected
         self._classify: Final = classify
         self._overrides: Final = overrides or {}
@@ -188,6 +191,35 @@ class Guard:
 
         return decorate
 
+    def stale(
+        self,
+        max_age: float,
+        *,
+        entries: int = 1000,  # of 1 kB each they are a megabyte
+        key: Callable[..., Hashable] | None = None,
+    ) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
+        """A decorator that answers with what was last answered, when the call fails or is refused.
+
+        Good answers are kept by their arguments, `entries` of them, and used for `max_age` seconds
+        (RFC 5861, `stale-if-error`); `key(*args, **kwargs)` says what they are kept by where the
+        arguments have no hash, or one that says too much. Whoever asks the same as a call that is
+        out waits for its answer. `tidegate.degradation` tells which answers were stale.
+        """
+        from tidegate.runtime import stale
+
+        def decorate(function: Callable[_P, _T]) -> Callable[_P, _T]:
+            flags = _flags(function)
+            if flags & _STREAMS:
+                raise SettingsError("a stream has no last answer; guard what it is made from")
+            kept = stale.Stale(self, stale.Memory(max_age, entries), key)
+            if flags & _CO_COROUTINE:
+                from tidegate.runtime import aio_stale
+
+                return aio_stale.guarded(kept, function)  # type: ignore[arg-type, return-value]
+            return stale.guarded(kept, function)
+
+        return decorate
+
     def _streamed(self, function: Any, flags: int, idle: Duration | None) -> Any:
         if flags & _CO_ASYNC_GENERATOR:
             from tidegate.runtime import aio_streams
@@ -224,7 +256,7 @@ class Guard:
         return Guard(
             self.dependency,
             mode=self.mode if mode is None else mode,
-            fallback=self.fallback if fallback is None else fallback,
+            fallback=self._fallback if fallback is None else fallback,
             expected=self._expected if expected is None else expected,
             classify=self._classify if classify is None else classify,
             judge=self.judge if judge is None else judge,
@@ -250,6 +282,7 @@ class Guard:
             settings = msgspec.structs.replace(pipeline.settings, **self._overrides)
             pipeline = self.dependency.adjusted(settings)
         self.pipeline = pipeline
+        self.line = None
         self.whole = _NEVER if pipeline.timeout is None else pipeline.timeout
         self.flat = self.mode == "enforce" and self.judge is None and pipeline.deadline is None
         self.payer = None if pipeline.budget is None else self.dependency
