@@ -50,7 +50,9 @@ def guarded(guard: Guard, function: Callable[_P, _T]) -> Callable[_P, _T]:
             if type(permit) is not Permit:
                 refusal = dependency.refuse(now, permit, guard)
         if type(permit) is not Permit:
-            dependency.catch_up_if_changed()
+            breaker = pipeline.breaker
+            if breaker is not None and breaker.changes:  # time itself may have brought it
+                dependency.catch_up()
             if guard.fallback is not None:
                 return guard.fallback(*args, **kwargs)  # type: ignore[no-any-return]
             raise dependency.rejection(*refusal)

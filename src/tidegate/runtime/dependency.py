@@ -248,8 +248,10 @@ class Dependency:
 
     def rejection(self, reason: Reason, wait: Duration | None) -> Rejected:
         """A fresh exception for a call that is not sent: each carries its own traceback."""
-        later = None if wait is None else wait / SECOND
-        return _ERRORS.get(reason, Rejected)(self.name, self.words(reason), later)
+        kind, words = _REFUSALS[reason]
+        if kind is Held:
+            words = self.words(reason)
+        return kind(self.name, words, None if wait is None else wait / SECOND)
 
     def words(self, reason: Reason) -> str:
         """Why, as the end of a sentence."""
@@ -265,12 +267,6 @@ class Dependency:
         with self.lock:
             changes = self.pipeline.drain_transitions()
         self.tell(changes)
-
-    def catch_up_if_changed(self) -> None:
-        """The same after a refusal, which time or another process may have brought about."""
-        breaker = self.pipeline.breaker
-        if breaker is not None and breaker.changes:
-            self.catch_up()
 
     def tell(self, changes: list[Transition]) -> None:
         """Hand changes of state to the log and to every listener. Not under the lock.
