@@ -46,7 +46,7 @@ _THROTTLED: Final = REJECTIONS[Reason.THROTTLED]
 # How long a wait that the far side asks for may be where no backoff says so: its default `max`.
 _PATIENCE: Final = BackoffSettings().max
 
-# By the reason's number, as `retryable`: hashing a member of an enum costs ten times a tuple's look.
+# By the reason's number, as `retryable`: to hash a member of an enum costs ten times a look
 _OF_THE_BREAKER: Final = tuple(
     reason in (Reason.CIRCUIT_OPEN, Reason.CIRCUIT_PROBING, Reason.CIRCUIT_RAMPING)
     for reason in Reason
