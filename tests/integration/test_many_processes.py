@@ -135,7 +135,7 @@ def test_forks_of_a_preloaded_process_have_one_budget_with_it(base: Path, before
         requests, attempts = counted(process)
     assert requests == 1_500 + 100 * (before == "used")
     assert 1.05 * requests <= attempts <= 1.1 * requests + 1
-    assert table(base).used == 5
+    assert table(base).used <= 5
 
 
 @pytest.mark.slow  # an interpreter starts, and twenty forks of it
@@ -161,6 +161,17 @@ def test_workers_that_are_killed_and_replaced_bring_no_tokens(base: Path) -> Non
     requests, attempts = requests + more, attempts + tried
     assert requests < attempts <= 1.1 * requests + 1
     assert table(base).used == 1  # each took over the row of the dead
+
+
+@pytest.mark.slow  # interpreters start
+def test_what_a_short_process_has_counted_is_there_when_it_has_ended(base: Path) -> None:
+    """Else a host of short processes would earn no retry, however often all goes well."""
+    script = "import tidegate\nguarded = tidegate.guard('licences')(lambda: None)\n"
+    for _ in range(2):
+        with started(base, script + "for _ in range(20): guarded()") as process:
+            process.communicate(timeout=WAIT)
+    assert sum(table(base).column(t.REQUESTS)) == 40
+    assert table(base).owner(0) is None
 
 
 @pytest.mark.slow  # interpreters start

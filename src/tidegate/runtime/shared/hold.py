@@ -19,10 +19,11 @@ from typing import Final
 
 from tidegate.errors import InputError, nearest
 from tidegate.runtime.shared import place
+from tidegate.runtime.shared.store import Command
 from tidegate.runtime.shared.table import Hold, Table, names
 from tidegate.units import DAY, SECOND, Duration, Instant
 
-__all__ = ["AUDIT", "author", "directory", "hold", "hold_in_force", "release"]
+__all__ = ["AUDIT", "author", "directory", "hold", "hold_in_force", "obey", "release"]
 
 AUDIT: Final = "audit.jsonl"
 
@@ -57,11 +58,13 @@ def hold(
     duration: Duration | None,
     now: Instant,
     wall: float,
+    command: int = 0,
 ) -> Hold:
     """Hold a guard open in every process of the host until `duration` is over or it is released.
 
     `now` is the monotonic clock, `wall` the time in seconds since 1970. A guard that nobody has
-    used yet is held as well, as soon as somebody does. Raises InputError.
+    used yet is held as well, as soon as somebody does. `command` is the number under which other
+    hosts are told. Raises InputError.
     """
     place.check_name(name)
     for what, text in (("reason", reason), ("author", author)):
@@ -69,18 +72,32 @@ def hold(
             raise InputError(f"the {what} is 1 to {_TEXT_MAX} printable characters, not {text!r}")
     if duration is not None and not 0 < duration <= _FOR_MAX:
         raise InputError("a guard is held for more than nothing and at most 365d")
-    until, until_wall = 0, 0.0
-    if duration is not None:
-        until, until_wall = now + duration, wall + duration / SECOND
-    made = Hold(reason, author, until, wall, until_wall)
+    made = _made(reason, author, duration, now, wall, since_wall=wall)
     table = Table.open(base, name)
-    table.write_hold(made)
+    table.write_hold(made, command)
     table.close()
     _audit(base, "hold", name, made, author, wall)
     return made
 
 
-def release(base: Path, name: str, *, author: str, now: Instant, wall: float) -> Hold:
+def _made(
+    reason: str,
+    author: str,
+    duration: Duration | None,
+    now: Instant,
+    wall: float,
+    *,
+    since_wall: float,
+) -> Hold:
+    until, until_wall = 0, 0.0
+    if duration is not None:
+        until, until_wall = now + duration, wall + duration / SECOND
+    return Hold(reason, author, until, since_wall, until_wall)
+
+
+def release(
+    base: Path, name: str, *, author: str, now: Instant, wall: float, command: int = 0
+) -> Hold:
     """Release a guard; the answer is the hold that was. InputError if it is not held."""
     place.check_name(name)
     try:
@@ -91,10 +108,25 @@ def release(base: Path, name: str, *, author: str, now: Instant, wall: float) ->
     if held is None:
         others = [other for other in names(base) if _is_held(base, other, now)]
         raise InputError(f"{name!r} is not held{nearest(name, others)}")
-    table.write_hold(None)
+    table.write_hold(None, command)
     table.close()
     _audit(base, "release", name, held, author, wall)
     return held
+
+
+def obey(
+    table: Table, command: Command, left: Duration | None, *, now: Instant, wall: float
+) -> None:
+    """Do on this host what was commanded on another; `left` is how long a hold still has."""
+    before = hold_in_force(table, now)
+    if command.held:
+        made = _made(command.reason, command.author, left, now, wall, since_wall=command.since_wall)
+        table.write_hold(made, command.number)
+        _audit(table.directory, "hold", table.name, made, command.author, wall)
+        return
+    table.write_hold(None, command.number)
+    if before is not None:
+        _audit(table.directory, "release", table.name, before, command.author, wall)
 
 
 def hold_in_force(table: Table, now: Instant) -> Hold | None:

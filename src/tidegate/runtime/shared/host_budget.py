@@ -37,6 +37,7 @@ class HostBudget:
         "_recent",
         "_row",
         "_sure_until",
+        "_until_look",
         "_window",
         "on_request",
         "original",
@@ -51,7 +52,8 @@ class HostBudget:
         # What the row's last owners have left, less what we had counted when we took it over.
         self._left_requests = self._left_deposited = 0
         self._left_retried = self._left_refused = 0
-        self._recent = 0  # first attempts of the others in the window
+        # First attempts of the others: in the window at the last look, and in all until then.
+        self._recent = self._until_look = 0
         self._sure_until: Instant = 0
 
     def calm_until(self, now: Instant) -> Instant:
@@ -89,7 +91,7 @@ class HostBudget:
             self._left_deposited = words[at + t.DEPOSITED] - deposited
             self._left_retried = words[at + t.RETRIED] - retried
             self._left_refused = words[at + t.REFUSED] - refused
-            self._recent = self._row.recent(now, t.RECENT, self._window)
+            self._see_window(now)
         words[at + t.REQUESTS] = self._left_requests + requests
         words[at + t.DEPOSITED] = self._left_deposited + deposited
         words[at + t.RETRIED] = self._left_retried + retried
@@ -98,8 +100,16 @@ class HostBudget:
 
     def hear(self, now: Instant) -> None:
         """Read what the others have counted."""
-        self._recent = self._row.recent(now, t.RECENT, self._window)
+        self._see_window(now)
         self._hear(now, announced=0)
+
+    def _see_window(self, now: Instant) -> None:
+        self._recent = self._row.recent(now, t.RECENT, self._window)
+        self._until_look = self._requests_of_others()
+
+    def _requests_of_others(self) -> int:
+        row = self._row
+        return sum(row.table.column(t.REQUESTS)) - row.words[row.at + t.REQUESTS]
 
     def _hear(self, now: Instant, *, announced: int) -> None:
         row, original = self._row, self.original
@@ -108,7 +118,7 @@ class HostBudget:
             now,
             deposited=sum(column(t.DEPOSITED)),
             retried=sum(column(t.RETRIED)) - announced,
-            recent=self._recent,
+            recent=self._recent + self._requests_of_others() - self._until_look,
             forfeited=max(column(t.FORFEITED)),
         )
         row.words[row.at + t.FORFEITED] = original.totals(now).forfeited

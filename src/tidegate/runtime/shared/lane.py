@@ -12,6 +12,7 @@ the host never makes more retries than its budget allows, whatever its number of
 Called under the lock of the guard. Nothing here waits.
 """
 
+import atexit
 import logging
 import os
 from collections.abc import Callable, Iterable
@@ -23,7 +24,8 @@ from tidegate.core.concurrency_limiter import ConcurrencyLimiter
 from tidegate.core.pipeline import Pipeline
 from tidegate.core.retry_budget import RetryBudget
 from tidegate.errors import InputError
-from tidegate.runtime.shared import place
+from tidegate.runtime.clock import MONOTONIC
+from tidegate.runtime.shared import place, remote
 from tidegate.runtime.shared import table as t
 from tidegate.runtime.shared.host_breaker import HostBreaker
 from tidegate.runtime.shared.host_budget import HostBudget
@@ -112,6 +114,8 @@ class Lane:
     def look(self, now: Instant) -> None:
         """See what the other processes have done, and let them see what this one has."""
         self.look_at = now + EVERY
+        for pipeline in self._pipelines():
+            pipeline.end_calm()  # what is heard may be more than a count
         if now >= self._check_at:
             self._check_file(now)
         self._see_hold(now)
@@ -191,6 +195,15 @@ class Lane:
         elif self._breaker is not None:
             self._breaker.free(now)
 
+    def _end(self) -> None:
+        if self._row.at:
+            now = MONOTONIC.now()
+            for pipeline in self._pipelines():
+                pipeline.end_calm()
+            if self._row.is_ours(now):
+                self._exchange(now)
+                self._row.give_up()
+
     def _forked(self) -> None:
         self._row.leave()
         self.look_at = 0
@@ -223,6 +236,9 @@ def attach(name: str, pipelines: Callable[[], Iterable[Pipeline]], now: Instant)
     except InputError as error:
         _tell_once(str(error))
         return None
+    url = os.environ.get(remote.VARIABLE)
+    if url:
+        remote.speak(name, directory, url)
     if table.replaced:
         _log.warning("%s: the shared state was damaged and begins anew: %s", name, table.replaced)
     return Lane(table, pipelines, now)
@@ -244,6 +260,13 @@ def _after_fork() -> None:
     """A child has its parent's memory, and must write into no row of his."""
     for lane in _lanes:
         lane._forked()
+
+
+@atexit.register
+def _at_exit() -> None:
+    """What was counted since the last look is told; a process that is killed takes it along."""
+    for lane in _lanes:
+        lane._end()
 
 
 if hasattr(os, "register_at_fork"):

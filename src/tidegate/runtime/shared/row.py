@@ -90,6 +90,12 @@ class Row:
             self.table, self.words = table, table.words
         self._owner, self.at = None, 0
 
+    def give_up(self) -> None:
+        """Take what we have out off the table, and leave: the process ends."""
+        if self.at and self._owner is not None:
+            self.table.bury(self.index, self._owner)
+        self.leave()
+
     # The others.
 
     def others(self) -> Iterator[int]:

@@ -42,19 +42,22 @@ _H_MAGIC, _H_SIZE, _H_USED, _H_OVERFLOW, _H_NAME_LENGTH = range(5)
 _H_HOLD_VERSION, _H_HELD, _H_UNTIL, _H_SINCE_WALL, _H_UNTIL_WALL, _H_REASON, _H_AUTHOR = range(
     8, 15
 )
+_H_COMMAND = 15
 _NAME_AT, _REASON_AT, _AUTHOR_AT = 512, 1536, 2560  # bytes
 _TEXT_MAX: Final = 1024
 _LOCK_TRIES: Final = 100  # of 20 ms: two seconds, for a command
 
-# Words of a row. Up to GONE they describe its present owner and go with him.
-VERSION, PID, STARTED, NAMESPACE, KIND, AT = range(6)  # AT: when it was last written
+# Words of a row. From PID to GONE they describe its present owner and go with him.
+VERSION, KIND, PID, STARTED, NAMESPACE, AT = range(6)  # AT: when it was last written
 INFLIGHT, RECENT, CALLS, FAILED, PROBES_OUT, PROBES_OK, LEASE, TOKENS, LIMIT = range(6, 15)
 GONE: Final = 15
 REQUESTS, DEPOSITED, RETRIED, FORFEITED, REFUSED = range(16, 21)
 GENERATION, STATE, DUE = range(21, 24)
 _WORDS: Final = 24
 
-PROCESS, OTHER_HOSTS = 0, 1  # kinds
+PROCESS, OTHER_HOSTS = 0, 1
+"""Kinds of rows. What other hosts have counted has a row of its own, which no process of this one
+ever takes over: it would pass the counts of others off as its own, and they would come back."""
 
 BUSY, FULL = -2, -1  # no row: others are claiming just now; all are taken
 
@@ -186,6 +189,11 @@ class Table:
         begin = _HEAD + word
         return self.words[begin : begin + self.words[_H_USED] * ROW : ROW]
 
+    def total(self, word: int) -> int:
+        """The sum of one word over the rows of this host's processes, gone ones included."""
+        kinds, values = self.column(KIND), self.column(word)
+        return sum(v for v, kind in zip(values, kinds, strict=True) if kind == PROCESS)
+
     def owner(self, index: int) -> Owner | None:
         """Whose row it is; None if nobody's."""
         begin = self.row(index)
@@ -202,9 +210,10 @@ class Table:
             if not locked:
                 return BUSY
             index = self._vacant(owner, kind)
-            if index == FULL:
-                self.words[_H_OVERFLOW] = min(self.words[_H_OVERFLOW] + 1, _OVERFLOW_MAX)
-                return FULL
+            if index < 0:
+                if kind == PROCESS:
+                    self.words[_H_OVERFLOW] = min(self.words[_H_OVERFLOW] + 1, _OVERFLOW_MAX)
+                return index
             begin = self.row(index)
             self._clear(begin)
             self.words[begin + KIND] = kind
@@ -216,13 +225,16 @@ class Table:
 
     def _vacant(self, who: Owner, kind: int) -> int:
         used = self.used
-        owners = [self.owner(index) for index in range(used)]
-        for index, owner in enumerate(owners):
-            if owner == who and self.words[self.row(index) + KIND] == kind:
+        same = [i for i in range(used) if self.words[self.row(i) + KIND] == kind]
+        owners = [(index, self.owner(index)) for index in same]
+        for index, owner in owners:
+            if owner == who:
                 return index  # ours already
-        for index, owner in enumerate(owners):
+        for index, owner in owners:
             if owner is None or (owner.namespace == who.namespace and not is_alive(owner)):
                 return index
+        if kind == OTHER_HOSTS and same:
+            return BUSY  # one process speaks with the other hosts, and it is another
         return used if used < ROWS_MAX else FULL
 
     def bury(self, index: int, dead: Owner) -> bool:
@@ -275,8 +287,16 @@ class Table:
             words[_H_UNTIL_WALL] / 1e9,
         )
 
-    def write_hold(self, hold: Hold | None) -> None:
-        """Hold the guard, or release it: for a person's command, which can wait for another's."""
+    @property
+    def command(self) -> int:
+        """The number of the last command from another host that was obeyed here; 0 if none was."""
+        return self.words[_H_COMMAND]
+
+    def write_hold(self, hold: Hold | None, command: int = 0) -> None:
+        """Hold the guard, or release it: for a person's command, which can wait for another's.
+
+        `command` is the number of one that hosts tell each other.
+        """
         with self._locked(wait=True) as locked:
             if not locked:
                 raise InputError(f"cannot lock the table of {self.name!r}; nothing was changed")
@@ -290,6 +310,7 @@ class Table:
                 words[_H_SINCE_WALL] = round(hold.since_wall * 1e9)
                 words[_H_UNTIL_WALL] = round(hold.until_wall * 1e9)
             words[_H_HELD] = hold is not None
+            words[_H_COMMAND] = command or words[_H_COMMAND]
             words[_H_HOLD_VERSION] = version + 1
 
     def _text(self, at: int, length: int) -> str:

@@ -41,6 +41,14 @@ def test_savings_that_nobody_has_told_yet_are_told_before_a_retry(directory: Pat
     assert one.retries(0, 10) == 3  # 1 to begin with and 3 saved, of which the cap leaves 3
 
 
+def test_savings_of_others_since_the_last_look_are_in_the_window_too(directory: Path) -> None:
+    one, other = host(directory, CALL, 2)
+    one.lane.look(0)
+    other.request(0, SUCCESS, 100)
+    other.lane.look(0)
+    assert one.retries(0, 100) == 10  # without a look of its own
+
+
 def test_a_no_is_taken_as_true_for_a_millisecond(directory: Path) -> None:
     one, other = host(directory, CALL, 2)
     assert one.retries(0) == 1
