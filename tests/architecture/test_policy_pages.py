@@ -39,6 +39,7 @@ NO_POLICY = {
     "pipeline",
     "execution",
     "window",
+    "calm",
     "limit/__init__",
     "limit/rounds",
 }
