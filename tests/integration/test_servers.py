@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ports import free_port
 
 pytestmark = pytest.mark.slow  # a process is started, and time is real
 
@@ -35,18 +36,6 @@ WSGI = {
     "gunicorn": ["gunicorn", *BOUND, "-k", "gthread", "--threads", "4", "served_apps:wsgi"],
     "granian": ["granian", *ON_PORT, "--interface", "wsgi", *THREADS, "served_apps:wsgi"],
 }
-
-
-def free_port() -> int:
-    """A port of loopback that is free, below those that the system gives to outgoing calls."""
-    for port in range(20_000 + os.getpid() % 10_000, 32_768):
-        with socket.socket() as tried:
-            try:
-                tried.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
-    raise AssertionError("no port is free")
 
 
 class Served:

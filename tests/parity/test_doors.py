@@ -7,6 +7,7 @@ is refused, and when. Instants are microseconds apart, so that nothing hangs on 
 import asyncio
 from typing import Any
 
+import pytest
 from asgi_client import Exchange, answer
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -121,6 +122,7 @@ def live(door: Admission, script: Script) -> Told:
     return told
 
 
+@pytest.mark.slow  # two hundred scripts, each through two shells
 @settings(max_examples=200)
 @given(doors, requests)
 def test_the_same_requests_are_served_and_refused_at_the_same_instants(
