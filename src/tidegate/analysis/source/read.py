@@ -59,7 +59,7 @@ class _Reader:
         self.free: Final[list[tuple[Layer, Decorated]]] = []  # settings of retries, used elsewhere
         self._stack: list[Layer | bool] = []  # a layer, or whether a `try` keeps failures in
         self._cancels: list[ast.AST] = []
-        self._own: set[ast.AST] = set()
+        self._own: dict[ast.AST, Layer] = {}  # a `try` in a loop that repeats what stands in it
 
     def module(self, tree: ast.Module, scope: Scope) -> None:
         top = Decorated(tree, scope, f"{scope.path}.<module>")
@@ -112,17 +112,15 @@ class _Reader:
         made = Decorated(node, inner, inner.path, tuple(decorators), generates)
         self.functions.append(made)
         kept = self._stack, self._cancels, self._own
-        self._stack, self._cancels, self._own = [], [], set()
+        self._stack, self._cancels, self._own = [], [], {}
         self._body(node.body, inner, made)
         self._stack, self._cancels, self._own = kept
 
     def _try(self, node: ast.Try | ast.TryStar, scope: Scope, function: Decorated) -> None:
-        if node in self._own:
-            self._body(node.body, scope, function)
-        else:
-            self._stack.append(any(_keeps(handler, scope) for handler in node.handlers))
-            self._body(node.body, scope, function)
-            self._stack.pop()
+        keeps = self._own.get(node) or any(_keeps(handler, scope) for handler in node.handlers)
+        self._stack.append(keeps)
+        self._body(node.body, scope, function)
+        self._stack.pop()
         for handler in node.handlers:
             self._body(handler.body, scope, function)
         self._body(node.orelse, scope, function)
@@ -138,16 +136,15 @@ class _Reader:
         if layer is None:
             found = loop(node, scope, function.node, timed=bool(self._cancels))
             layer = found.layer if found is not None else None
-        if layer is None:
-            self._body(node.body, scope, function)
-            self._body(node.orelse, scope, function)
-            return
+        if layer is not None:
+            self.blocks.append((layer, function, found))
         if found is not None:
-            self._own |= found.tries
-        self.blocks.append((layer, function, found))
-        self._stack.append(layer)
+            self._own |= dict.fromkeys(found.tries, found.layer)
+        elif layer is not None:
+            self._stack.append(layer)
         self._body(node.body, scope, function)
-        self._stack.pop()
+        if found is None and layer is not None:
+            self._stack.pop()
         self._body(node.orelse, scope, function)
 
     def _with(self, node: ast.With | ast.AsyncWith, scope: Scope, function: Decorated) -> None:

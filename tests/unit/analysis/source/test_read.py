@@ -46,6 +46,23 @@ except Exception:
     assert found.absorbed
 
 
+@pytest.mark.parametrize(
+    ("body", "repeated"),
+    [
+        ("try:\n        return requests.get(u)\n    except OSError:\n        pass", True),
+        ("try:\n        return g()\n    except OSError:\n        requests.get(u)", False),
+        (
+            "requests.get(u)\n    try:\n        return g()\n    except OSError:\n        sleep(1)",
+            False,
+        ),
+    ],
+)
+def test_a_loop_repeats_what_it_tries_and_nothing_else(body: str, repeated: bool) -> None:
+    body = f"from time import sleep\nfor attempt in range(3):\n    {body}".replace("\n", "\n    ")
+    body = f"def g(): ...\ndef f():\n    {body.replace('g()', 'requests.put(u)')}"
+    assert bool(call(body).layers) is repeated
+
+
 def test_a_handler_inside_a_retry_leaves_it_nothing_to_repeat() -> None:
     body = """
 for attempt in tenacity.Retrying(stop=tenacity.stop_after_attempt(3)):

@@ -1,6 +1,7 @@
 """Which retries never end, come back all at once, or repeat what must not be repeated?"""
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -96,6 +97,7 @@ _READS: Final = frozenset(
         "verify",
     ]
 )
+_POLLS: Final = re.compile("(^|_)(wait|poll)")
 _REFUSALS: Final = (
     "RateLimitError",
     "RateLimitException",
@@ -143,14 +145,17 @@ def _waits(placed: Placed) -> Iterator[Hit]:
         return
     if placed.function.generates and layer.kind == "decorator":
         return
-    if layer.catches == () and layer.kind != "client":
-        return  # it polls: it waits for an answer, not for the far side to come back
+    decided = layer.catches is not None and layer.kind != "client"
+    if decided and families(layer.catches or ()) <= {"local"}:
+        return  # it polls, or repeats a lost race: it does not wait for a far side
     many = layer.bound != GIVES_UP and (layer.attempts is None or layer.attempts > 2)
     if layer.wait is Wait.NONE and many and layer.attempts != UNLIMITED:
         yield Hit(
             AT_ONCE, *at(layer), f"{repeats(placed)} tries {times(layer)} and waits for nothing"
         )
     elif layer.wait is Wait.FIXED and not (layer.kind == "loop" and layer.hears):
+        if _POLLS.search(placed.function.name.rpartition(".")[2]):
+            return  # it looks at steady intervals whether something has come to pass
         how = f" ({layer.wait_said})" if layer.wait_said else ""
         yield Hit(
             NO_JITTER,

@@ -22,6 +22,7 @@ WAIT = tenacity.wait_random(0, 1)
         ("tenacity.retry(stop=tenacity.stop_after_attempt(1), wait=tenacity.wait_fixed(1))", []),
         ("tenacity.retry(stop=STOP, wait=tenacity.wait_fixed(1))", ["retry-no-jitter"]),
         ("tenacity.retry(retry=tenacity.retry_if_result(g), stop=STOP)", []),
+        ("tenacity.retry(retry=tenacity.retry_if_exception_type(UpdateConflict), stop=STOP)", []),
         ("tenacity.retry(**kw)", []),
     ],
 )
@@ -125,6 +126,13 @@ def test_a_retry_of_a_generator_says_what_it_does() -> None:
     assert [hit.rule.name for hit in hits(HEAD + code)] == ["generator-retried"]
     code = "@tenacity.retry(stop=STOP, wait=WAIT)\ndef f():\n    def g():\n        yield\n"
     assert broken(HEAD + code) == []
+
+
+def test_who_polls_may_do_it_at_steady_intervals() -> None:
+    code = "@tenacity.retry(stop=STOP, wait=tenacity.wait_fixed(1))\ndef {}(): ..."
+    assert broken(HEAD + code.format("wait_for_port")) == []
+    assert broken(HEAD + code.format("_poll_state")) == []
+    assert broken(HEAD + code.format("await_it")) == ["retry-no-jitter"]
 
 
 def test_no_jitter_in_a_loop_is_a_note() -> None:
