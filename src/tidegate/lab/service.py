@@ -92,21 +92,26 @@ def _refused(name: str, key: str, message: str) -> SettingsError:
 
 @final
 class _Request:
-    """One request at the workers, answered by whoever finishes it."""
+    """One request at the workers, answered by whoever finishes it.
 
-    __slots__ = ("_send", "_tasks", "answered", "gone")
+    Whose caller has gone may wait in the line for minutes, and then holds nothing of its
+    connection any more: tens of thousands of those would fill the memory, and make the collector
+    stop the process for so long that the service is late by itself.
+    """
+
+    __slots__ = ("_tasks", "answered", "gone", "send")
 
     def __init__(self, send: SendMessage, tasks: set[asyncio.Task[None]]) -> None:
         self.gone = False
         self.answered = False
-        self._send: Final = send
+        self.send: SendMessage | None = send
         self._tasks: Final = tasks
 
     def done(self) -> None:
-        if self.gone:
+        if self.send is None:
             return
         self.answered = True
-        task = asyncio.create_task(_answer(self._send, 200, b"done\n"))
+        task = asyncio.create_task(_answer(self.send, 200, b"done\n"))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -116,8 +121,7 @@ class Work:
     """The application behind `GET /`.
 
     Each request has one task, which waits for its end: after the answer, or when the caller has
-    left, `receive` says that the connection is over. What stays in the line then is small, so that
-    a storm's backlog of tens of thousands fits into a few megabytes.
+    left, `receive` says that the connection is over.
     """
 
     def __init__(self, workers: Workers, now: Callable[[], Instant]) -> None:
@@ -135,8 +139,10 @@ class Work:
             while (await receive())["type"] != "http.disconnect":
                 pass  # the request's body, if it has one
         except asyncio.CancelledError:
+            request.send = None
             self._workers.stop(self._now(), request)
             raise
+        request.send = None
         if not request.answered:
             self._workers.leave(self._now(), request)
 

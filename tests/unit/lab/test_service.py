@@ -1,7 +1,9 @@
 """The service as an ASGI application, in memory and in virtual time."""
 
 import asyncio
+import gc
 import json
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -99,6 +101,23 @@ def test_work_goes_on_for_a_caller_who_has_gone_and_its_task_does_not() -> None:
         told = await counts(app)
         assert (told["served"], told["late"], told["busy"]) == (1, 1, 0)
         assert visitor.heard == []
+
+    served(Service(workers=1, time=EXACT), story)
+
+
+def test_what_waits_for_a_caller_who_has_gone_holds_nothing_of_its_connection() -> None:
+    async def story(app: Any) -> None:
+        staying, leaving = Visitor(), Visitor()
+        connection = weakref.ref(leaving)
+        tasks = [visit(app, staying), visit(app, leaving)]
+        await asyncio.sleep(0.01)
+        leaving.leave()
+        await tasks.pop()
+        del leaving
+        gc.collect()
+        assert connection() is None
+        assert (await counts(app))["waiting"] == 1
+        await asyncio.gather(*tasks)
 
     served(Service(workers=1, time=EXACT), story)
 
