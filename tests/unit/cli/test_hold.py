@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 import time
 from pathlib import Path
 from random import Random
@@ -13,6 +14,8 @@ from tidegate.core.outcome import REJECTIONS, Permit, Reason
 from tidegate.core.pipeline import Pipeline
 from tidegate.runtime.shared import place
 from tidegate.runtime.shared.lane import Lane, attach
+from tidegate.runtime.shared.store import Command, StoreAwayError
+from tidegate.runtime.shared.table import Table
 from tidegate.settings import policies
 from tidegate.settings.system import Call
 
@@ -53,7 +56,7 @@ def test_hold_and_release(capsys: pytest.CaptureFixture[str]) -> None:
     assert pipeline.admit(time.monotonic_ns(), 0) is REJECTIONS[Reason.HELD]
     said = out(capsys, 0, "release", "licences")
     assert re.fullmatch(
-        r"licences is released after \S+; it was held by ada: being moved\n"
+        r"licences is released after \S+; held by ada: being moved\n"
         r"calls come back by probes first, then as a ramp, if it has a breaker\n",
         said,
     )
@@ -101,6 +104,82 @@ def test_bad_input_is_one_sentence_and_2(
     assert told.startswith("tidegate: ")
     assert said in told
     assert told.count("\n") == 1
+
+
+# Other hosts.
+
+
+class Others:
+    """The server between hosts."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Command, int | None]] = []
+        self.away = False
+
+    def send(self, name: str, command: Command, duration: int | None) -> None:
+        assert name == "licences"
+        if self.away:
+            raise StoreAwayError("no route to host")
+        self.told.append((command, duration))
+
+    def last(self, name: str) -> Command | None:
+        if self.away:
+            raise StoreAwayError("no route to host")
+        return self.told[-1][0] if self.told else None
+
+
+@pytest.fixture
+def others(monkeypatch: pytest.MonkeyPatch) -> Others:
+    server = Others()
+    monkeypatch.setenv("TIDEGATE_VALKEY", "valkey://:secret@example.com")
+    monkeypatch.setattr("tidegate.runtime.shared.store.open_store", lambda _: server)
+    return server
+
+
+def test_other_hosts_are_told_of_both(capsys: pytest.CaptureFixture[str], others: Others) -> None:
+    assert out(capsys, 0, *hold("--for", "10min")).endswith("\nother hosts are told\n")
+    assert out(capsys, 0, "release", "licences").endswith("\nother hosts are told\n")
+    (first, duration), (second, forever) = others.told
+    assert (first.held, first.reason, first.author) == (True, "being moved", "ada")
+    assert (second.held, second.reason, second.author) == (False, "being moved", "ada")
+    assert (duration, forever) == (600 * 10**9, None)
+    assert first.number != second.number
+
+
+def test_the_thread_of_this_host_does_not_repeat_the_command(base: Path, others: Others) -> None:
+    assert main(hold()) == 0
+    assert Table.open(base, "licences").command == others.told[0][0].number
+
+
+def test_what_is_held_on_other_hosts_only_can_be_released_from_here(
+    capsys: pytest.CaptureFixture[str], others: Others
+) -> None:
+    others.told.append((Command(5, True, "moved", "bob", 1.0), None))
+    said = out(capsys, 0, "release", "licences")
+    assert said == "licences is not held on this host\nother hosts are told\n"
+    assert not others.told[-1][0].held
+    assert "'licences' is not held" in out(capsys, 2, "release", "licences")
+
+
+def test_when_others_cannot_be_told_it_says_what_was_done(
+    capsys: pytest.CaptureFixture[str], others: Others
+) -> None:
+    others.away = True
+    for arguments, done in ((hold(), "held"), (("release", "licences"), "released")):
+        assert main(arguments) == 2
+        assert capsys.readouterr().err == (
+            f"tidegate: licences is {done} on this host, and other hosts could not be told:"
+            " no route to host\n"
+        )
+
+
+def test_an_address_that_is_none_holds_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, base: Path
+) -> None:
+    monkeypatch.setenv("TIDEGATE_VALKEY", "valkey://:secret@example.com")
+    monkeypatch.setitem(sys.modules, "valkey", None)
+    assert "install tidegate[valkey]" in out(capsys, 2, *hold())
+    assert not base.exists()
 
 
 def test_where_nothing_is_shared_nothing_is_held(

@@ -68,6 +68,10 @@ class Store(Protocol):
         """Leave a command for a guard; it is forgotten after `duration`."""
         ...
 
+    def last(self, name: str) -> Command | None:
+        """The last command for a guard, unless it is forgotten."""
+        ...
+
 
 @final
 class ValkeyStore:
@@ -102,6 +106,13 @@ class ValkeyStore:
         left = None if duration is None else max(1, duration // MILLISECOND)
         try:
             self._client.set(_COMMAND + name, json.dumps(command), px=left)
+        except self._errors as error:
+            raise StoreAwayError(_said(error)) from None
+
+    def last(self, name: str) -> Command | None:
+        """The last command for a guard, unless it is forgotten."""
+        try:
+            return _command(self._client.get(_COMMAND + name))
         except self._errors as error:
             raise StoreAwayError(_said(error)) from None
 

@@ -51,8 +51,11 @@ class Server:
     def hgetall(self, *given: Any) -> None:
         self.asked.append(("hgetall", *given))
 
-    def get(self, *given: Any) -> None:
-        self.asked.append(("get", *given))
+    def get(self, key: str) -> Any:
+        self.asked.append(("get", key))
+        if self.away:
+            raise ConnectionError(self.away)
+        return self.values.get(key)
 
     def pttl(self, *given: Any) -> None:
         self.asked.append(("pttl", *given))
@@ -105,6 +108,8 @@ def test_a_command_is_found_with_its_time_to_live() -> None:
     store(server).send("x", HOLD._replace(held=False), None)
     answer = store(server).exchange("b", {"x": COUNTS})["x"]
     assert (answer.command, answer.left) == (HOLD._replace(held=False), None)
+    assert store(server).last("x") == HOLD._replace(held=False)
+    assert store(server).last("y") is None
     store(server).send("x", HOLD, 1)  # of a nanosecond a millisecond is left
     assert store(server).exchange("b", {"x": COUNTS})["x"].left == MILLISECOND
 
@@ -116,6 +121,8 @@ def test_a_server_that_is_away_is_said_in_one_line() -> None:
         store(server).exchange("a", {"x": COUNTS})
     with pytest.raises(StoreAwayError):
         store(server).send("x", HOLD, None)
+    with pytest.raises(StoreAwayError):
+        store(server).last("x")
     server.away = " "
     with pytest.raises(StoreAwayError, match=r"^ConnectionError$"):
         store(server).exchange("a", {"x": COUNTS})
