@@ -9,6 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tidegate.settings.admission import Admission
 from tidegate.settings.policies import (
     Adaptive,
     Backoff,
@@ -38,11 +39,11 @@ MS = MILLISECOND
 REASONS = ("timeout", "failure", "overloaded")
 
 FEATURES = (
-    "abandoned", "actions", "backoff", "balance", "breaker", "budget", "closed", "codel",
-    "contention", "deadline", "door limit", "door rate", "errors", "full", "idempotent", "instant",
-    "late", "limit", "network", "not blocking", "optional", "order", "parallel", "per request",
-    "propagate", "queue", "rate", "ramp", "refusal cost", "replicas", "restart", "retry on",
-    "second client", "some replicas", "thrash", "triggers", "unlimited", "wait",
+    "abandoned", "actions", "admission", "backoff", "balance", "breaker", "budget", "closed",
+    "codel", "contention", "deadline", "door limit", "door rate", "errors", "full", "idempotent",
+    "instant", "late", "limit", "network", "not blocking", "optional", "order", "parallel",
+    "per request", "propagate", "queue", "rate", "ramp", "refusal cost", "replicas", "restart",
+    "retry on", "second client", "some replicas", "thrash", "triggers", "unlimited", "wait",
 )  # fmt: skip
 
 systems = st.builds(
@@ -95,6 +96,8 @@ class Maker:
             backlog=self.pick(1, 4, 10), down=self.pick(0, 100, 800) * MS, stuck=self.pick(0, 0, 1)
         )
         restart = self.maybe("restart", restart)
+        limit = self.maybe("door limit", self.limit())
+        admission = self.maybe("admission", self.admission())
         return Service(
             workers=self.maybe("unlimited", None, otherwise=self.pick(1, 1, 2, 4), often=0.2),
             blocking=not self.maybe("not blocking", True, otherwise=False, often=0.5),
@@ -103,7 +106,8 @@ class Maker:
             balance=balance,
             queue=self.queue(),
             rate_limit=self.maybe("door rate", self.rate_limit()),
-            limit=self.maybe("door limit", self.limit()),
+            limit=limit if admission is None else None,
+            admission=admission,
             refusal_cost=self.maybe("refusal cost", 0.3, 1.0, otherwise=0.0),
             abandoned=self.maybe("abandoned", "skip", "cancel", otherwise="finish", often=0.5),
             errors=self.maybe("errors", 0.1, 0.7, otherwise=0.0),
@@ -112,6 +116,16 @@ class Maker:
             restart=restart,
             parallel=self.maybe("parallel", True, otherwise=False, often=0.5),
             calls={f"{name}-{to}": self.call(to) for to in later if self.luck.random() < 0.7},
+        )
+
+    def admission(self) -> Admission:
+        return Admission(
+            limit=self.limit(),
+            queue=self.pick(0, 2, 20),
+            wait=self.pick(10, 100, 1000) * MS,
+            order=self.pick("fifo", "lifo", "adaptive_lifo"),
+            codel=CoDel(target=self.pick(5, 30) * MS, interval=50 * MS),
+            client_share=self.pick(None, 0.5),
         )
 
     def queue(self) -> Queue:

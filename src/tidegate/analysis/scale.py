@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
+from tidegate.settings.admission import Admission
 from tidegate.settings.policies import Limit, Queue, RateLimit
 from tidegate.settings.system import Client, Service, System
 
@@ -72,6 +73,9 @@ def _counts(service: Service) -> list[int]:
     counts = [service.queue.limit or 0]
     if service.limit is not None:
         counts.append(service.limit.max if service.limit.max is not None else 1)
+    if service.admission is not None:
+        most = service.admission.limit.max
+        counts += [most if most is not None else 1, service.admission.queue]
     if service.restart is not None:
         counts.append(service.restart.backlog)
     return [count for count in counts if count]
@@ -99,6 +103,7 @@ def _service(service: Service, divisor: int) -> Service:
         service,
         workers=None if service.workers is None else round(service.workers / divisor),
         queue=_queue(service.queue, divisor),
+        admission=None if service.admission is None else _admission(service.admission, divisor),
         contention=None if service.contention is None else service.contention * divisor,
         thrash=service.thrash * divisor,
         restart=None
@@ -115,6 +120,10 @@ def _queue(queue: Queue, divisor: int) -> Queue:
     if not queue.limit:
         return queue
     return msgspec.structs.replace(queue, limit=round(queue.limit / divisor))
+
+
+def _admission(door: Admission, divisor: int) -> Admission:
+    return _limited(msgspec.structs.replace(door, queue=round(door.queue / divisor)), divisor)
 
 
 def _limited(record: _Record, divisor: int) -> _Record:

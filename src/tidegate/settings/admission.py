@@ -6,7 +6,7 @@ goes wrong at half and at double of each default is on the policy's page in the 
 
 from typing import ClassVar, Final, get_args
 
-from tidegate.settings.policies import Adaptive, CoDel, Limit, Order, RateLimit, Settings
+from tidegate.settings.policies import CoDel, Gradient, Limit, Order, RateLimit, Settings
 from tidegate.settings.rules import finite, one_of, whole
 from tidegate.units import HOUR, MILLISECOND, SECOND, Count, Duration, Share
 
@@ -42,7 +42,7 @@ class Admission(Settings, frozen=True, kw_only=True):
     have it all, and several share the waiting places and take turns.
     """
 
-    limit: Limit = Limit(adaptive=Adaptive())
+    limit: Limit = Limit(gradient=Gradient())
     queue: Count = 100  # uvicorn and others have 2048 in the kernel, where nobody can choose
     wait: Duration = SECOND  # whoever has waited a second seldom waits for another
     order: Order = "adaptive_lifo"  # Facebook (Maurer 2015)

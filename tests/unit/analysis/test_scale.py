@@ -5,6 +5,7 @@ import pytest
 
 from tidegate.analysis.graph import Graph
 from tidegate.analysis.scale import choose_scale, scaled
+from tidegate.settings.admission import Admission
 from tidegate.settings.policies import Adaptive, Limit, Queue, RateLimit
 from tidegate.settings.system import Call, Client, Restart, Service, System, Time, Trigger
 from tidegate.units import MILLISECOND, SECOND
@@ -42,6 +43,13 @@ def test_a_copy_keeps_every_ratio() -> None:
     assert copy.triggers["wrong limit"].rate_limit == RateLimit(rate=100.0)
 
 
+def test_a_door_is_scaled_with_what_it_leads_to() -> None:
+    door = Admission(limit=Limit(max=300), queue=200, client_share=0.5)
+    small = scaled(shop(limit=None, admission=door), 5).services["shop"].admission
+    assert small == Admission(limit=Limit(max=60), queue=40, client_share=0.5)
+    assert choose_scale(shop(limit=None, admission=door), 5) == 5
+
+
 def test_a_copy_is_as_busy_as_the_original() -> None:
     for before, after in zip(Graph(shop()).facts(), Graph(scaled(shop(), 5)).facts(), strict=True):
         assert after.utilisation == pytest.approx(before.utilisation)
@@ -67,6 +75,8 @@ def test_no_larger_scale_than_wanted_is_chosen() -> None:
     [
         {"workers": 45, "queue": Queue()},  # 22.5 is no number of workers
         {"queue": Queue(limit=1)},
+        {"limit": None, "admission": Admission(limit=Limit(max=300), queue=1)},
+        {"limit": None, "admission": Admission(queue=200)},
         {"limit": Limit(adaptive=Adaptive())},  # steps of one do not shrink
     ],
 )
