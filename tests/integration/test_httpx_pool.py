@@ -151,6 +151,26 @@ def test_waiting_for_a_place_can_time_out(server: ScriptedServer) -> None:
         client.get(server.url)
 
 
+def test_what_was_never_on_a_connection_holds_no_place() -> None:
+    """As from a cache: its body is there already, and nobody will close it."""
+    answers = httpx.MockTransport(lambda request: httpx.Response(200, content=b"cached"))
+
+    async def main() -> None:
+        guarded = AsyncTransport(tidegate.guard("cached"), wrapped=answers, connections=1)
+        async with httpx.AsyncClient(transport=guarded) as client:
+            for _ in range(3):
+                assert (await client.get("http://shop.example")).text == "cached"
+
+    try:
+        asyncio.run(main())
+        blocking = Transport(tidegate.guard("cached"), wrapped=answers, connections=1)
+        with httpx.Client(transport=blocking) as client:
+            for _ in range(3):
+                assert client.get("http://shop.example").text == "cached"
+    finally:
+        registry._forget()
+
+
 def test_whoever_leaves_the_safe_mode_is_warned() -> None:
     with pytest.warns(LeakyPoolWarning, match="loses connections"):
         AsyncTransport(safe=False)

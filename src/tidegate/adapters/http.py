@@ -51,14 +51,17 @@ def origin_of(scheme: str, host: str, port: int | None) -> str:
     return f"{scheme}://{place}:{port}"
 
 
-def propagate(guard: Guard, headers: MutableMapping[str, Any]) -> None:
+def propagate(guard: Guard, headers: MutableMapping[str, Any], *, stale: bool = True) -> None:
     """Put what the attempt hands down into its headers, if `guard` has `propagate`.
 
-    What an earlier attempt or an earlier use of the same request said is taken out first.
+    What an earlier attempt, an earlier use of the same request, or the request that was redirected
+    here said is taken out first: a stranger is told nothing. `stale` is False where it is known
+    that there is none of it.
     """
-    for name in _OURS:
-        if name in headers:
-            del headers[name]
+    if stale:
+        for name in _OURS:
+            if name in headers:
+                del headers[name]
     if guard.settings.propagate:
         headers.update(outgoing(current().now(), AMBIENT.get()))
 

@@ -129,11 +129,12 @@ class AsyncTransport(AsyncSending, httpx.AsyncBaseTransport):
             if exchange.abandoned:
                 await response.stream.aclose()
                 return None
-            handed_out = True
+            handed_out = not response.is_closed  # one that was read already nobody will close
         finally:
             if not handed_out:
                 self._places.release()
-        response.stream = _AsyncBody(response.stream, done=self._places.release)
+        if handed_out:
+            response.stream = _AsyncBody(response.stream, done=self._places.release)
         return response
 
 
@@ -163,9 +164,10 @@ class Transport(Sending, httpx.BaseTransport):
         handed_out = False
         try:
             response: Any = super()._pass_on(exchange)
-            handed_out = True
+            handed_out = not response.is_closed  # one that was read already nobody will close
         finally:
             if not handed_out:
                 self._places.release()
-        response.stream = _Body(response.stream, done=self._places.release)
+        if handed_out:
+            response.stream = _Body(response.stream, done=self._places.release)
         return response

@@ -10,7 +10,7 @@ body is read if it is short, and thrown away when the next attempt begins if it 
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from typing import Any, ClassVar, Final, cast, final
+from typing import Any, ClassVar, Final, final
 
 from tidegate.adapters.doors import Doors, Send, Source, Terms, may_follow
 from tidegate.adapters.http import origin_of, propagate, repeatable, short, verdict
@@ -59,7 +59,10 @@ class Exchange:
         until = AMBIENT.get().deadline if self.guard.mode == "enforce" else None
         self.time = TimeLeft(self._timeouts, until)
         self.request.extensions = {**self.request.extensions, "timeout": self.time}
-        propagate(self.guard, self.request.headers)
+        headers = self.request.headers
+        # One look at all of them: httpx goes through its list for each name that it is asked for.
+        stale = any(name[:9].lower() == b"tidegate-" for name, _ in headers.raw)
+        propagate(self.guard, headers, stale=stale)
 
     def may_go_on(self) -> bool:
         """Whether another attempt may follow the response, and its body is known to be short."""
@@ -71,7 +74,7 @@ class Exchange:
         if self.until is None or self.guard.mode != "enforce" or response is not self.response:
             return False
         self.time.until = self.until
-        return bool(response.status_code != _SWITCHING)
+        return not response.is_closed and bool(response.status_code != _SWITCHING)
 
 
 def judge_response(response: Any) -> Verdict | None:
@@ -89,15 +92,17 @@ class _Common:
 
     def _behind(self, request: Any) -> tuple[Send, Exchange]:
         """The attempt behind the guard of this request, and what it is to be called with."""
-        said = request.extensions.get(_EXTENSION) or {}
-        _check(said)
-        url = request.url
-        guard = said.get("guard")
+        said = request.extensions.get(_EXTENSION)
+        guard = idempotent = None
+        if said is not None:
+            _check(said)
+            guard, idempotent = said.get("guard"), said.get("idempotent")
         if guard is None:
+            url = request.url
             door = self._doors.of(origin_of(url.scheme, url.host, url.port))
         else:
             door = self._doors.to(guard)
-        view, send = door.on(self._terms(door.guard, request, said.get("idempotent")))
+        view, send = door.on(self._terms(door.guard, request, idempotent))
         return send, Exchange(view, request)
 
     def _terms(self, guard: Guard, request: Any, said: bool | None) -> Terms:
@@ -294,7 +299,7 @@ def _check(said: Any) -> None:
                 f"there is no option {name!r}{nearest(str(name), _OPTIONS)}",
                 path=("extensions", _EXTENSION),
             )
-    idempotent = cast("Any", said.get("idempotent"))
+    idempotent: Any = said.get("idempotent")
     if idempotent is not None and not isinstance(idempotent, bool):
         raise SettingsError(
             f"expected True or False, found {idempotent!r}",
