@@ -129,13 +129,22 @@ _CONNECT: Final = frozenset(
 
 
 def types(node: ast.expr | None, scope: Scope) -> tuple[str, ...]:
-    """The dotted names of the exceptions in an expression; `?` for what is not shown.
+    """The dotted names of the exceptions in an expression; from `?` on for what is not shown.
 
     No expression is a bare `except:`.
     """
     if node is None:
         return ("BaseException",)
-    return tuple(dotted(part, where) or "?" for part, where in members(node, scope))
+    return tuple(dotted(part, where) or _last(part) for part, where in members(node, scope))
+
+
+def _last(node: ast.expr) -> str:
+    """What is not shown, with the last part of its name: that alone tells a `Conflict`."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return f"?.{name}"
+        case _:
+            return "?"
 
 
 def families(names: tuple[str, ...]) -> frozenset[str]:

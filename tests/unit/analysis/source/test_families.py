@@ -23,7 +23,8 @@ def named(text: str) -> tuple[str, ...]:
 
 def test_a_tuple_is_taken_apart_and_a_bare_except_is_everything() -> None:
     assert named("BOTH") == ("requests.Timeout", "KeyError")
-    assert named("mine") == ("?",)
+    assert named("mine") == ("?.mine",)
+    assert named("f(x)") == ("?",)
     assert types(None, SCOPE) == ("BaseException",)
 
 

@@ -207,8 +207,9 @@ def _used(decorator: Function, gives: Layer, wrapping: Wrapping) -> Layer:
         attempts = float(number + (1 if more else 0))
         bound = f"{attempts:g}"
     catches = gives.catches
-    if catches is not None and "?" in catches and wrapping.catches:
-        catches = (*(name for name in catches if name != "?"), *wrapping.catches)
+    if catches is not None and wrapping.catches:
+        known = tuple(name for name in catches if not name.startswith("?"))
+        catches = (*known, *wrapping.catches) if len(known) < len(catches) else catches
     return replace(
         gives,
         library=f"@{decorator.name.rpartition('.')[2]}",
