@@ -204,15 +204,19 @@ def cut(permit: Permit) -> None:
 
 def answered(going: Call, permit: Permit, result: Any) -> Step:
     """The attempt has given a result."""
-    disarm(permit)
+    if disarm(permit):
+        going.error, going.result = None, result
+        return going.answered_late(going.dependency.now())
     return going.answered(result)
 
 
-def disarm(permit: Permit) -> None:
-    """It is not to be given up any more; a cancellation of ours that came too late is undone."""
-    if isinstance(permit.holder, Cut):
-        permit.holder.was_ours_alone()
-    permit.holder = None
+def disarm(permit: Permit) -> bool:
+    """It is not to be given up any more; whether it had been, and has answered all the same."""
+    holder, permit.holder = permit.holder, None
+    if not isinstance(holder, Cut):
+        return False
+    holder.was_ours_alone()
+    return True
 
 
 def ended(going: Call, permit: Permit, error: BaseException) -> Step:

@@ -105,15 +105,14 @@ async def _begin(
                     source = aiter(function(*args, **kwargs))
                     item = await anext(source)
             except StopAsyncIteration:
-                aio.disarm(permit)
-                end_well(going, None, late=is_late(going))
+                end_well(going, None, late=aio.disarm(permit) or is_late(going))
                 raise
             except BaseException as error:  # noqa: BLE001 - judged, and raised again at the end
                 step = aio.ended(going, permit, error)
             else:
-                aio.disarm(permit)
+                late = aio.disarm(permit) or is_late(going)
                 limit = guard.pipeline.timeout if idle is None else idle
-                course = _Going(going, limit, late=is_late(going))
+                course = _Going(going, limit, late=late)
                 begun(going)
                 if course.is_over():
                     await course.refuse(source)
@@ -179,7 +178,7 @@ class _Going:
             with entered(inherits(going, asked, self._idle)):
                 item = await _ask(source, sent, thrown)
         except StopAsyncIteration:
-            aio.disarm(mark)
+            self._late = aio.disarm(mark) or self._late
             raise
         except BaseException as error:
             if error is thrown:
@@ -195,9 +194,9 @@ class _Going:
             mark.settled = True
             if timer is not None:
                 timer.cancel()
-        aio.disarm(mark)
         took = going.dependency.now() - asked
-        self._late = self._late or (self._idle is not None and took > self._idle)
+        slow = aio.disarm(mark) or (self._idle is not None and took > self._idle)
+        self._late = self._late or slow
         if self.is_over():
             await self.refuse(source)
         return item

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
@@ -141,6 +141,25 @@ def test_an_item_that_takes_too_long_is_given_up_at_its_instant():
 
     assert run(main(), clock) == {"started": 1, "failed": 1, "timeout": 1}
     assert clock.seconds == 2.0
+
+
+@pytest.mark.parametrize("script", [["late", 1], [1, "late", 2], [1, "late"]])
+def test_a_source_that_will_not_be_cancelled_is_too_slow_all_the_same(script):
+    async def stubborn():
+        for step in script:
+            if step == "late":
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(60)
+            else:
+                yield step
+
+    async def main():
+        guard = licences(timeout=2.0)
+        assert await all_of(guard(stubborn)()) == [step for step in script if step != "late"]
+        assert asyncio.current_task().cancelling() == 0
+        return counts(guard)
+
+    assert run(main()) == {"started": 1, "ok": 1, "timeout": 1}
 
 
 def test_first_item_and_idle_have_limits_of_their_own():
