@@ -270,7 +270,7 @@ class Call:
             if reason is Reason.DEADLINE:
                 return DeadlineExceeded(dependency.name, sent=False)
             with dependency.lock:
-                wait = self.execution.pipeline.retry_after(dependency.now(), reason)
+                wait = dependency.retry_after(dependency.now(), reason)
             return dependency.rejection(reason, wait)
         if reason is not None and self.execution.outcome is not SUCCESS:
             tries = self.execution.number

@@ -232,7 +232,14 @@ class Dependency:
             self.rejected += 1
         else:
             self.fallback += 1
-        return reason, self.pipeline.retry_after(now, reason)
+        return reason, self.retry_after(now, reason)
+
+    def retry_after(self, now: Instant, reason: Reason) -> Duration | None:
+        """How long until another try is worth it, as far as anybody knows."""
+        hold = None if self.lane is None else self.lane.hold
+        if reason is Reason.HELD and hold is not None:
+            return max(0, hold.until - now) if hold.until else None
+        return self.pipeline.retry_after(now, reason)
 
     def count_shared(self, end: Literal["ok", "failed", "rejected", "fallback"]) -> None:
         """A call has asked nothing itself and taken the end of another that asked the same."""

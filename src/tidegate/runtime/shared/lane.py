@@ -228,10 +228,10 @@ def attach(name: str, pipelines: Callable[[], Iterable[Pipeline]], now: Instant)
 
     `now` is the machine's monotonic clock, in nanoseconds. Why it cannot be is logged, once.
     """
-    directory = place.base()
-    if directory is None or not place.can_share():
-        return None
     try:
+        directory = place.base()
+        if directory is None or not place.can_share():
+            return None
         table = Table.open(directory, name)
     except InputError as error:
         _tell_once(str(error))

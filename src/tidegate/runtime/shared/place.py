@@ -37,10 +37,15 @@ _PRIVATE: Final = 0o700
 
 
 def base(environ: Mapping[str, str] | None = None) -> Path | None:
-    """The directory that the user's processes share; None where sharing is switched off."""
+    """The directory that the user's processes share; None where sharing is switched off.
+
+    Raises InputError if it is not the same for processes in different directories.
+    """
     chosen = (os.environ if environ is None else environ).get(VARIABLE, "")
     if chosen.lower() == "off":
         return None
+    if chosen and not Path(chosen).is_absolute():
+        raise InputError(f"{VARIABLE} is to be an absolute path or off, not {chosen!r}")
     return Path(chosen) if chosen else Path(f"/dev/shm/tidegate-{os.geteuid()}")  # noqa: S108
 
 

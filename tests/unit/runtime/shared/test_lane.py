@@ -233,6 +233,15 @@ def test_a_directory_of_somebody_else_is_told_once_and_not_used(
     assert "shares nothing with others of its host: nothing in" in caplog.messages[0]
 
 
+def test_a_directory_that_depends_on_where_one_stands_is_told_and_not_used(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv(place.VARIABLE, "state")
+    pipeline = Pipeline(CALL, Random(1))
+    assert attach(NAME, lambda: [pipeline], 0) is None
+    assert "is to be an absolute path" in caplog.messages[0]
+
+
 def test_attached_it_shares(directory: Path) -> None:
     pipeline = Pipeline(CALL, Random(1))
     lane = attach(NAME, lambda: [pipeline], 7)

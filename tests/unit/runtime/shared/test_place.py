@@ -13,6 +13,8 @@ def test_one_directory_for_every_process_of_a_user() -> None:
     assert place.base({}) == Path(f"/dev/shm/tidegate-{os.geteuid()}")
     assert place.base({place.VARIABLE: "/tmp/x"}) == Path("/tmp/x")
     assert place.base({place.VARIABLE: "Off"}) is None
+    with pytest.raises(InputError, match="an absolute path or off, not 'state'"):
+        place.base({place.VARIABLE: "state"})
 
 
 def test_it_is_made_closed_to_others_and_of_this_boot(tmp_path: Path) -> None:
