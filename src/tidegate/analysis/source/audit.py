@@ -61,7 +61,7 @@ def audit(
     found = find(paths)
     kept: dict[str, _Kept] = {}
     modules: list[Module] = []
-    unread: list[SourceUnread] = []
+    unread = [SourceUnread(file=folder, says=fault) for folder, fault in found.closed]
     called: set[str] = set()
     count = 0
     for done, (file, module) in enumerate(found.files):

@@ -39,10 +39,13 @@ _TEST_FILES: Final = re.compile(r"(test_.*|.*_test|tests|conftest)\.py")
 
 
 class Found(NamedTuple):
-    """The files to read, each with its module's name, and how many tests were left out."""
+    """The files to read, each with its module's name, how many tests were left out, and folders
+    that could not be entered, with the reason.
+    """
 
     files: tuple[tuple[Path, str], ...]
     tests: int
+    closed: tuple[tuple[str, str], ...] = ()
 
 
 class Parsed(NamedTuple):
@@ -59,6 +62,7 @@ def find(paths: Sequence[Path]) -> Found:
     `InputError` if a path is missing or is no Python file, or if nothing is found at all.
     """
     files: dict[str, tuple[Path, str]] = {}
+    closed: list[tuple[str, str]] = []
     tests = 0
     for path in paths:
         try:
@@ -67,7 +71,7 @@ def find(paths: Sequence[Path]) -> Found:
             said = getattr(error, "strerror", None) or str(error)
             raise InputError(f"{path}: cannot be read: {said}") from None
         if stat.S_ISDIR(mode):
-            found, left = _walk(path)
+            found, left = _walk(path, closed)
             tests += left
         elif stat.S_ISREG(mode) and path.suffix == ".py":
             found = [path]
@@ -81,15 +85,19 @@ def find(paths: Sequence[Path]) -> Found:
         where = ", ".join(str(path) for path in paths)
         but = f" but {tests} of tests; name their folder to have it read" if tests else ""
         raise InputError(f"{where}: no Python files{but}")
-    return Found(tuple(files.values()), tests)
+    return Found(tuple(files.values()), tests, tuple(closed))
 
 
-def _walk(root: Path) -> tuple[list[Path], int]:
+def _walk(root: Path, closed: list[tuple[str, str]]) -> tuple[list[Path], int]:
     """The files below a folder, and the number of tests among them that were left out."""
     found: list[Path] = []
     tests = 0
     within_tests = bool(_TEST_FOLDERS & set(Path(os.path.realpath(root)).parts[-3:]))
-    for folder, folders, names in os.walk(root):
+
+    def shut(error: OSError) -> None:
+        closed.append((Path(error.filename).as_posix(), f"cannot be entered: {error.strerror}"))
+
+    for folder, folders, names in os.walk(root, onerror=shut):
         here = Path(folder)
         deep = len(here.parts) - len(root.parts) >= DEPTH_MAX
         folders[:] = [] if deep else sorted(d for d in folders if _entered(here, d))

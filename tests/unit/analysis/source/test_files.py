@@ -119,6 +119,25 @@ def test_a_file_that_may_not_be_read_is_told(tmp_path: Path) -> None:
         find([pipe])
 
 
+def test_a_folder_that_may_not_be_entered_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path, "a.py", "shut/b.py")
+    scan = os.scandir
+
+    def refuse(path: str) -> object:
+        if str(path).endswith("shut"):
+            raise PermissionError(13, "Permission denied", path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    found = find([tmp_path])
+    assert [file.name for file, _ in found.files] == ["a.py"]
+    assert [(Path(f).name, why) for f, why in found.closed] == [
+        ("shut", "cannot be entered: Permission denied")
+    ]
+
+
 def test_a_good_file_is_a_tree_and_their_bad_escapes_are_not_our_warnings(tmp_path: Path) -> None:
     file = tmp_path / "a.py"
     file.write_text("x = '\\d'\r\n")
