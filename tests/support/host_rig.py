@@ -20,9 +20,16 @@ NAME = "licences"
 class Process:
     """One process of the host, with a guard of one dependency."""
 
-    def __init__(self, directory: Path, settings: Call, now: int, number: int) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        settings: Call,
+        now: int,
+        number: int,
+        owner: Owner | None = None,
+    ) -> None:
         self.pipeline = Pipeline(settings, Random(number))
-        owner = this_process()._replace(namespace=number)
+        owner = owner or this_process()._replace(namespace=number)
         self.table = Table.open(directory, NAME)
         self.lane = Lane(self.table, self.pipelines, now, who=lambda: owner)
 
