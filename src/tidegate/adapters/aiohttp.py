@@ -9,14 +9,23 @@ ends at the response's headers: the body is read by whoever asked, for as long a
 """
 
 import asyncio
-from typing import Any, Final, cast, final
+from typing import Final, cast, final
 
 from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, StreamReader
 from aiohttp.payload import BytesPayload
 
-from tidegate.adapters.doors import Doors, Source, Terms, may_follow
-from tidegate.adapters.http import origin_of, propagate, repeatable, short, verdict
-from tidegate.runtime.guard import Guard, Verdict
+from tidegate.adapters.doors import Doors, Source, Terms
+from tidegate.adapters.http import (
+    SaidNo,
+    may_follow,
+    origin_of,
+    propagate,
+    repeatable,
+    says_no,
+    short,
+)
+from tidegate.adapters.time_left import attempt_ends_at
+from tidegate.runtime.guard import Guard
 
 __all__ = ["Middleware"]
 
@@ -53,7 +62,7 @@ class Middleware:
     __slots__ = ("_doors", "_idempotent")
 
     def __init__(self, guard: Source = None, *, idempotent: bool | None = None) -> None:
-        self._doors: Final = Doors(guard, _attempt, _judge)
+        self._doors: Final = Doors(guard, _attempt)
         self._idempotent: Final = idempotent
 
     async def __call__(self, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
@@ -75,6 +84,8 @@ class Middleware:
         response = None
         try:
             response = await send(exchange)
+        except SaidNo as no:
+            response = no.response
         finally:
             if exchange.response is not None and exchange.response is not response:
                 exchange.response.close()
@@ -86,10 +97,14 @@ async def _attempt(exchange: _Exchange) -> ClientResponse:
         exchange.response.close()
         exchange.response = None
     exchange.number += 1
-    propagate(exchange.guard, exchange.request.headers)
+    guard = exchange.guard
+    propagate(guard, exchange.request.headers, attempt_ends_at(guard))
     response = exchange.response = await exchange.handler(exchange.request)
-    if may_follow(exchange.guard, exchange.number, response) and short(response.headers):
+    again = may_follow(guard, exchange.number, response, response.status)
+    if again and short(response.headers):
         await _set_aside(response)
+    if says_no(guard, response.status):
+        raise SaidNo(response)
     return response
 
 
@@ -101,7 +116,3 @@ async def _set_aside(response: ClientResponse) -> None:
     again.feed_data(body)
     again.feed_eof()
     response.content = again
-
-
-def _judge(response: Any) -> Verdict | None:
-    return verdict(response.status, response.headers)

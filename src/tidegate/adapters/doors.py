@@ -16,9 +16,9 @@ from typing import Any, Final, TypeAlias, final
 
 from tidegate.errors import SettingsError
 from tidegate.runtime import registry
-from tidegate.runtime.guard import Classifier, Guard, Judge
+from tidegate.runtime.guard import Classifier, Guard
 
-__all__ = ["ORIGINS_MAX", "OTHERS", "Door", "Doors", "Send", "Source", "Terms", "may_follow"]
+__all__ = ["ORIGINS_MAX", "OTHERS", "Door", "Doors", "Send", "Source", "Terms"]
 
 Source: TypeAlias = Guard | Callable[[str], Guard] | None
 """One guard for all requests, a function from an origin to its guard, or None: one per origin."""
@@ -53,18 +53,16 @@ _OPTIONS: Final[dict[Terms, dict[str, Any]]] = {
 class Door:
     """A guard, and the adapter's attempt behind it on each of the terms."""
 
-    __slots__ = ("_classify", "_judge", "_send", "_views", "guard")
+    __slots__ = ("_classify", "_send", "_views", "guard")
 
     def __init__(
         self,
         guard: Guard,
         send: Send,
-        judge: Judge | None = None,
         classify: Classifier | None = None,
     ) -> None:
         self.guard: Final = guard
         self._send: Final = send
-        self._judge: Final = guard.judge or judge
         self._classify: Final = classify
         self._views: Final[dict[Terms, tuple[Guard, Send]]] = {}
 
@@ -74,7 +72,6 @@ class Door:
         if found is None:
             guard = self.guard
             view = guard.options(
-                judge=self._judge,
                 classify=_first(guard._classify, self._classify),
                 fallback=_of_request(guard.fallback),
                 **_OPTIONS[terms],
@@ -87,13 +84,12 @@ class Door:
 class Doors:
     """The doors of one adapter, by origin."""
 
-    __slots__ = ("_by_guard", "_by_origin", "_classify", "_judge", "_send", "_source")
+    __slots__ = ("_by_guard", "_by_origin", "_classify", "_send", "_source")
 
     def __init__(
         self,
         source: Source,
         send: Send,
-        judge: Judge | None = None,
         classify: Classifier | None = None,
     ) -> None:
         if source is not None and not callable(source):
@@ -102,7 +98,6 @@ class Doors:
             )
         self._source: Final = source
         self._send: Final = send
-        self._judge: Final = judge
         self._classify: Final = classify
         self._by_guard: Final[dict[Guard, Door]] = {}
         self._by_origin: Final[dict[str, Door]] = {}
@@ -128,18 +123,10 @@ class Doors:
             raise SettingsError(f"expected a guard or the name of one, not {guard!r}")
         door = self._by_guard.get(guard)
         if door is None:
-            door = Door(guard, self._send, self._judge, self._classify)
+            door = Door(guard, self._send, self._classify)
             if len(self._by_guard) < 2 * ORIGINS_MAX:
                 self._by_guard[guard] = door
         return door
-
-
-def may_follow(guard: Guard, number: int, response: Any) -> bool:
-    """Whether another attempt may follow this response to attempt `number`."""
-    if guard.mode != "enforce" or number >= guard.pipeline.attempts:
-        return False
-    verdict = None if guard.judge is None else guard.judge(response)
-    return verdict is not None and guard.pipeline.retryable[verdict.outcome]
 
 
 def _others() -> Guard:

@@ -19,12 +19,19 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import ReadTimeoutError
 from urllib3.util import Timeout
 
-from tidegate.adapters.doors import Doors, Send, Source, Terms, may_follow
-from tidegate.adapters.http import origin_of, propagate, repeatable, short, verdict
-from tidegate.adapters.time_left import ends_at, is_over, seconds_until, too_slow
+from tidegate.adapters.doors import Doors, Send, Source, Terms
+from tidegate.adapters.http import (
+    SaidNo,
+    may_follow,
+    origin_of,
+    propagate,
+    repeatable,
+    says_no,
+    short,
+)
+from tidegate.adapters.time_left import attempt_ends_at, ends_at, is_over, seconds_until, too_slow
 from tidegate.errors import SettingsError
-from tidegate.runtime.context import AMBIENT
-from tidegate.runtime.guard import Guard, Verdict
+from tidegate.runtime.guard import Guard
 from tidegate.units import Instant
 
 __all__ = ["Adapter"]
@@ -86,7 +93,7 @@ class Adapter(HTTPAdapter):
             )
         super().__init__(**keywords)
         self._idempotent: Final = idempotent
-        self._doors: Final = Doors(guard, self._attempt, _judge)
+        self._doors: Final = Doors(guard, self._attempt)
 
     def send(
         self,
@@ -104,6 +111,8 @@ class Adapter(HTTPAdapter):
         response = None
         try:
             response = send(exchange)
+        except SaidNo as no:
+            response = no.response
         finally:
             if exchange.response is not None and exchange.response is not response:
                 exchange.response.close()
@@ -129,31 +138,29 @@ class Adapter(HTTPAdapter):
             exchange.response = None
         exchange.number += 1
         guard = exchange.guard
-        propagate(guard, exchange.request.headers)
-        until = AMBIENT.get().deadline if guard.mode == "enforce" else None
-        timeout = _fitted(exchange.timeout, until)
+        end = attempt_ends_at(guard)
+        propagate(guard, exchange.request.headers, end)
+        timeout = _fitted(exchange.timeout, end)
         try:
             response = exchange.response = super().send(
                 exchange.request, exchange.stream, timeout, **exchange.arguments
             )
-            again = may_follow(guard, exchange.number, response) and short(response.headers)
-            if again or not exchange.stream:
+            again = may_follow(guard, exchange.number, response, response.status_code)
+            if (again and short(response.headers)) or not exchange.stream:
                 _ = response.content  # read here, and kept in the response
         except (requests.Timeout, requests.ConnectionError) as error:
             slow = isinstance(error, requests.Timeout)
             # In a body, requests calls it an error of the connection.
             if not slow and not (error.args and isinstance(error.args[0], ReadTimeoutError)):
                 raise
-            if until is not None and is_over(until):
-                raise too_slow(guard, exchange.until) from error
+            if end is not None and is_over(end):
+                raise too_slow(guard, end, exchange.until) from error
             if slow:
                 raise
             raise requests.ReadTimeout(error, request=exchange.request) from error
+        if says_no(guard, response.status_code):
+            raise SaidNo(response)
         return response
-
-
-def _judge(response: requests.Response) -> Verdict | None:
-    return verdict(response.status_code, response.headers)
 
 
 def _origin(request: requests.PreparedRequest) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Final, final
 import grpc  # type: ignore[import-untyped]
 
 from tidegate.adapters.doors import Doors, Send, Source, Terms
-from tidegate.adapters.time_left import ends_at, seconds_until, too_slow
+from tidegate.adapters.time_left import attempt_ends_at, ends_at, seconds_until, too_slow
 from tidegate.core.outcome import FAILURE, IGNORED, OVERLOADED, SUCCESS, TIMEOUT, Outcome
 from tidegate.errors import SettingsError, TidegateError
 from tidegate.runtime.attempt import Attempt
@@ -58,17 +58,11 @@ def classify(error: BaseException) -> Outcome | None:
     return outcome_of(error.code()) if isinstance(error, grpc.RpcError) else None
 
 
-def _answered(_: Any) -> None:
-    """What is returned is an answer: gRPC raises the rest. A guard with a judge tells each attempt,
-    the first too, when it has to end.
-    """
-
-
 @final
 class Exchange:
     """One call, and all its attempts. `details` are the client's; `details_now` an attempt's."""
 
-    __slots__ = ("answer", "continuation", "details", "guard", "ours", "request", "until")
+    __slots__ = ("answer", "continuation", "details", "end", "guard", "ours", "request", "until")
 
     def __init__(self, guard: Guard, continuation: Any, details: Any, request: Any) -> None:
         self.guard: Final = guard
@@ -76,6 +70,7 @@ class Exchange:
         self.details: Final = details
         self.request: Final = request
         self.answer: Any = None
+        self.end: Instant | None = None
         self.ours = False  # whether the timeout of the attempt is ours, and not the user's
         self.until: Final[Instant | None] = ends_at(guard)
 
@@ -83,8 +78,8 @@ class Exchange:
         """The details of an attempt: its timeout is what remains, its metadata what it inherits."""
         details = self.details
         timeout = details.timeout
-        until = AMBIENT.get().deadline if self.guard.mode == "enforce" else None
-        left = None if until is None else seconds_until(until)
+        end = self.end = attempt_ends_at(self.guard)
+        left = None if end is None else seconds_until(end)
         self.ours = left is not None and (timeout is None or left < timeout)
         changed = {
             "timeout": left if self.ours else timeout,
@@ -107,12 +102,11 @@ class Exchange:
         raised: BaseException = error
         if not isinstance(error, grpc.RpcError):
             return raised
-        if self.ours and error.code() is _Code.DEADLINE_EXCEEDED:
-            end = AMBIENT.get().deadline
-            if end is not None and seconds_until(end) < _NEAR_S:
-                late = too_slow(self.guard, self.until)
-                late.__cause__ = error
-                return late
+        late = self.ours and error.code() is _Code.DEADLINE_EXCEEDED
+        if late and self.end is not None and seconds_until(self.end) < _NEAR_S:
+            too_late = too_slow(self.guard, self.end, self.until)
+            too_late.__cause__ = error
+            return too_late
         wait = _pushback(error)
         if wait is not None:
             error.retry_after = wait
@@ -175,7 +169,7 @@ class Calls:
                 f"expected True or a set of methods as '/shop.Prices/Get', not {idempotent!r}",
                 path=("idempotent",),
             )
-        self._doors: Final = Doors(guard, send, _answered, classify)
+        self._doors: Final = Doors(guard, send, classify)
         self._idempotent: Final = idempotent
 
     def unary(self, continuation: Any, details: Any, request: Any) -> tuple[Send, Exchange]:

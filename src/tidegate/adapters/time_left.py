@@ -14,7 +14,7 @@ from tidegate.runtime.context import AMBIENT
 from tidegate.runtime.guard import Guard
 from tidegate.units import MILLISECOND, SECOND, Duration, Instant
 
-__all__ = ["TimeLeft", "ends_at", "is_over", "seconds_until", "too_slow"]
+__all__ = ["TimeLeft", "attempt_ends_at", "ends_at", "is_over", "seconds_until", "too_slow"]
 
 # To a socket, no time at all means not to wait but to fail, which is another error.
 _LEAST_S: Final = 0.001
@@ -70,9 +70,24 @@ def ends_at(guard: Guard) -> Instant | None:
     return end if until is None else min(until, end)
 
 
-def too_slow(guard: Guard, until: Instant | None) -> Exception:
-    """The error of an attempt whose time, which we have set, is over. `until` ends the call."""
-    end = AMBIENT.get().deadline
+def attempt_ends_at(guard: Guard) -> Instant | None:
+    """When an attempt that starts now is given up; None if never.
+
+    A first attempt that has nothing of its own to hand down finds the call's deadline as ambient,
+    any other its own.
+    """
+    until = AMBIENT.get().deadline
+    if guard.mode != "enforce":
+        return None  # it goes through as if there were no guard
+    timeout = guard.pipeline.timeout
+    if timeout is None:
+        return until
+    end = current().now() + timeout
+    return end if until is None else min(until, end)
+
+
+def too_slow(guard: Guard, end: Instant | None, until: Instant | None) -> Exception:
+    """The error of an attempt whose time was ours, and is over at `end`. `until` ends the call."""
     timeout = guard.settings.timeout
     if timeout is None or (end is not None and until is not None and until <= end + _GRAIN):
         return DeadlineExceeded(guard.name, sent=True)

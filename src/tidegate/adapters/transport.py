@@ -12,13 +12,20 @@ body is read if it is short, and thrown away when the next attempt begins if it 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any, ClassVar, Final, final
 
-from tidegate.adapters.doors import Doors, Send, Source, Terms, may_follow
-from tidegate.adapters.http import origin_of, propagate, repeatable, short, verdict
-from tidegate.adapters.time_left import TimeLeft, ends_at, too_slow
+from tidegate.adapters.doors import Doors, Send, Source, Terms
+from tidegate.adapters.http import (
+    SaidNo,
+    may_follow,
+    origin_of,
+    propagate,
+    repeatable,
+    says_no,
+    short,
+)
+from tidegate.adapters.time_left import TimeLeft, attempt_ends_at, ends_at, too_slow
 from tidegate.errors import DeadlineExceeded, SettingsError, nearest
 from tidegate.runtime.clock import current
-from tidegate.runtime.context import AMBIENT
-from tidegate.runtime.guard import Guard, Verdict
+from tidegate.runtime.guard import Guard
 from tidegate.units import Instant
 
 __all__ = ["AsyncBody", "AsyncSending", "Body", "Exchange", "Sending"]
@@ -36,6 +43,7 @@ class Exchange:
         "_number",
         "_timeouts",
         "abandoned",
+        "end",
         "guard",
         "request",
         "response",
@@ -50,24 +58,26 @@ class Exchange:
         self.response: Any = None
         self.abandoned = False  # nobody waits for it, and it has not ended yet
         self.time: TimeLeft
+        self.end: Instant | None  # of the attempt
         self._number = 0
         self._timeouts: Final = request.extensions.get("timeout")
 
     def begin(self) -> None:
         """Prepare the request for one attempt: its headers, its timeouts."""
         self._number += 1
-        until = AMBIENT.get().deadline if self.guard.mode == "enforce" else None
-        self.time = TimeLeft(self._timeouts, until)
+        end = self.end = attempt_ends_at(self.guard)
+        self.time = TimeLeft(self._timeouts, end)
         self.request.extensions = {**self.request.extensions, "timeout": self.time}
         headers = self.request.headers
         # One look at all of them: httpx goes through its list for each name that it is asked for.
         stale = any(name[:9].lower() == b"tidegate-" for name, _ in headers.raw)
-        propagate(self.guard, headers, stale=stale)
+        propagate(self.guard, headers, end, stale=stale)
 
     def may_go_on(self) -> bool:
         """Whether another attempt may follow the response, and its body is known to be short."""
         response = self.response
-        return may_follow(self.guard, self._number, response) and short(response.headers)
+        again = may_follow(self.guard, self._number, response, response.status_code)
+        return again and short(response.headers)
 
     def time_for_body(self, response: Any) -> bool:
         """Whether the body of the response is to be watched, and then the time for it is set."""
@@ -75,11 +85,6 @@ class Exchange:
             return False
         self.time.until = self.until
         return not response.is_closed and bool(response.status_code != _SWITCHING)
-
-
-def judge_response(response: Any) -> Verdict | None:
-    """How an attempt with this response went."""
-    return verdict(response.status_code, response.headers)
 
 
 class _Common:
@@ -118,7 +123,7 @@ class AsyncSending(_Common):
 
     def __init__(self, guard: Source, wrapped: Any) -> None:
         self._wrapped: Final = wrapped
-        self._doors = Doors(guard, self._attempt, judge_response)
+        self._doors = Doors(guard, self._attempt)
 
     async def handle_async_request(self, request: Any) -> Any:
         """Send a request under the guard of its origin."""
@@ -126,6 +131,8 @@ class AsyncSending(_Common):
         response = None
         try:
             response = await send(exchange)
+        except SaidNo as no:
+            response = no.response
         finally:
             if exchange.response is not None and exchange.response is not response:
                 await exchange.response.stream.aclose()
@@ -150,8 +157,10 @@ class AsyncSending(_Common):
                 response.stream = self.library.ByteStream(content)
         except self.library.TimeoutException as error:
             if exchange.time.ours:
-                raise too_slow(exchange.guard, exchange.until) from error
+                raise too_slow(exchange.guard, exchange.end, exchange.until) from error
             raise
+        if says_no(exchange.guard, response.status_code):
+            raise SaidNo(response)
         return response
 
     async def _pass_on(self, exchange: Exchange) -> Any:
@@ -163,7 +172,7 @@ class Sending(_Common):
 
     def __init__(self, guard: Source, wrapped: Any) -> None:
         self._wrapped: Final = wrapped
-        self._doors = Doors(guard, self._attempt, judge_response)
+        self._doors = Doors(guard, self._attempt)
 
     def handle_request(self, request: Any) -> Any:
         """Send a request under the guard of its origin."""
@@ -171,6 +180,8 @@ class Sending(_Common):
         response = None
         try:
             response = send(exchange)
+        except SaidNo as no:
+            response = no.response
         finally:
             if exchange.response is not None and exchange.response is not response:
                 exchange.response.stream.close()
@@ -195,8 +206,10 @@ class Sending(_Common):
                 response.stream = self.library.ByteStream(content)
         except self.library.TimeoutException as error:
             if exchange.time.ours:
-                raise too_slow(exchange.guard, exchange.until) from error
+                raise too_slow(exchange.guard, exchange.end, exchange.until) from error
             raise
+        if says_no(exchange.guard, response.status_code):
+            raise SaidNo(response)
         return response
 
     def _pass_on(self, exchange: Exchange) -> Any:

@@ -3,12 +3,10 @@
 import pytest
 
 import tidegate
-from tidegate.adapters.doors import ORIGINS_MAX, OTHERS, Doors, Terms, may_follow
+from tidegate.adapters.doors import ORIGINS_MAX, OTHERS, Doors, Terms
 from tidegate.core.outcome import FAILURE, OVERLOADED, TIMEOUT
 from tidegate.errors import SettingsError
 from tidegate.runtime import registry
-from tidegate.runtime.guard import Verdict
-from tidegate.testing import instant
 
 
 class Exchange:
@@ -78,18 +76,15 @@ def test_terms_say_what_may_be_done_again() -> None:
     assert repeat.pipeline.budget is once.pipeline.budget, "one state for all terms"
 
 
-def test_the_user_s_classifier_and_judge_come_first() -> None:
+def test_the_user_s_classifier_comes_first() -> None:
     guard = tidegate.guard(
         "asked",
         classify=lambda error: TIMEOUT if isinstance(error, KeyError) else None,
-        judge=lambda result: Verdict(FAILURE),
     )
-    door = Doors(guard, sent, lambda result: None, lambda error: OVERLOADED).of("https://a")
+    door = Doors(guard, sent, lambda error: OVERLOADED).of("https://a")
     view, _ = door.on(Terms.ONCE)
     assert view.outcome_of(KeyError()) is TIMEOUT
     assert view.outcome_of(ValueError()) is OVERLOADED
-    assert view.judge is not None
-    assert view.judge(None) == (FAILURE, 0)
 
 
 def test_a_fallback_is_given_the_request() -> None:
@@ -99,15 +94,3 @@ def test_a_fallback_is_given_the_request() -> None:
     guard = tidegate.guard("helped", attempts=1, fallback=lambda request: f"old {request}")
     _, send = Doors(guard, broken).of("https://a").on(Terms.ONCE)
     assert send(Exchange()) == "old GET /"
-
-
-def test_another_may_follow_a_no_that_is_worth_repeating() -> None:
-    with instant():
-        guard = tidegate.guard("judged", judge=lambda status: Verdict(status) if status else None)
-        assert may_follow(guard, 1, FAILURE)
-        assert not may_follow(guard, 1, None), "an answer"
-        assert not may_follow(guard, 2, FAILURE), "the last attempt"
-        unless_done = guard.options(idempotent=False)
-        assert not may_follow(unless_done, 1, FAILURE)
-        assert may_follow(unless_done, 1, OVERLOADED)
-        assert not may_follow(guard.options(mode="observe"), 1, FAILURE)

@@ -1,12 +1,23 @@
 """What HTTP says of a request and of its answer, header by header."""
 
 import pytest
-from httpx2 import Headers
+from httpx2 import Headers, Response
 
 import tidegate
-from tidegate.adapters.http import IDEMPOTENT, origin_of, propagate, repeatable, short, verdict
+from tidegate.adapters.http import (
+    IDEMPOTENT,
+    SaidNo,
+    may_follow,
+    origin_of,
+    propagate,
+    repeatable,
+    says_no,
+    short,
+)
 from tidegate.core.outcome import FAILURE, OVERLOADED, TIMEOUT
-from tidegate.runtime.context import AMBIENT, Ambient, entered
+from tidegate.runtime.classify import retry_after
+from tidegate.runtime.context import Ambient, entered
+from tidegate.runtime.guard import Verdict
 from tidegate.testing import instant
 from tidegate.units import SECOND
 
@@ -33,7 +44,9 @@ def test_what_does_more_may_be_with_a_key() -> None:
 
 @pytest.mark.parametrize("status", [101, 200, 204, 301, 304, 400, 401, 404, 409, 422])
 def test_an_answer_is_an_answer(status: int) -> None:
-    assert verdict(status, {}) is None
+    guard = tidegate.guard("asked")
+    assert not says_no(guard, status)
+    assert not may_follow(guard, 1, Response(status), status)
 
 
 @pytest.mark.parametrize(
@@ -41,9 +54,31 @@ def test_an_answer_is_an_answer(status: int) -> None:
     [(429, OVERLOADED), (503, OVERLOADED), (504, TIMEOUT), (500, FAILURE), (502, FAILURE)],
 )
 def test_a_no_is_judged(status: int, outcome: tidegate.Outcome) -> None:
-    assert verdict(status, {}) == (outcome, 0)
-    assert verdict(status, {"Retry-After": "3"}) == (outcome, 3 * SECOND)
-    assert verdict(status, {"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}) == (outcome, 0)
+    guard = tidegate.guard("asked")
+    assert says_no(guard, status)
+    assert guard.outcome_of(SaidNo(Response(status))) is outcome
+    for text, seconds in (("3", 3), ("Wed, 21 Oct 2015 07:28:00 GMT", 0)):
+        no = SaidNo(Response(status, headers={"Retry-After": text}))
+        assert retry_after(no) == seconds * SECOND
+
+
+def test_the_user_s_own_judge_is_given_the_response() -> None:
+    guard = tidegate.guard(
+        "judged", judge=lambda response: Verdict(FAILURE) if response.status_code == 200 else None
+    )
+    assert not says_no(guard, 503)
+    assert may_follow(guard, 1, Response(200), 200)
+    assert not may_follow(guard, 1, Response(503), 503)
+
+
+def test_another_may_follow_a_no_that_is_worth_repeating() -> None:
+    guard = tidegate.guard("asked")
+    assert may_follow(guard, 1, Response(500), 500)
+    assert not may_follow(guard, 2, Response(500), 500), "the last attempt"
+    unless_done = guard.options(idempotent=False)
+    assert not may_follow(unless_done, 1, Response(500), 500)
+    assert may_follow(unless_done, 1, Response(503), 503)
+    assert not may_follow(guard.options(mode="observe"), 1, Response(503), 503)
 
 
 def test_an_origin_has_no_port_that_goes_without_saying() -> None:
@@ -57,7 +92,7 @@ def test_headers_of_before_are_taken_out() -> None:
     guard = tidegate.guard("quiet")
     headers = Headers({"Tidegate-Remaining-Ms": "5", "Tidegate-Retry-Depth": "1", "Accept": "*/*"})
     with tidegate.deadline(1.0):
-        propagate(guard, headers)
+        propagate(guard, headers, SECOND)
     assert dict(headers) == {"accept": "*/*"}
 
 
@@ -65,9 +100,8 @@ def test_headers_say_what_is_handed_down() -> None:
     with instant():
         guard = tidegate.guard("open", propagate=True)
         headers = Headers({"tidegate-criticality": "critical"})
-        with entered(Ambient(deadline=1_500_000_000, said=2, depth=3)):
-            assert AMBIENT.get().depth == 3
-            propagate(guard, headers)
+        with entered(Ambient(said=2, depth=3)):
+            propagate(guard, headers, 3 * SECOND // 2)
         assert dict(headers) == {
             "tidegate-remaining-ms": "1500",
             "tidegate-criticality": "sheddable",

@@ -3,9 +3,15 @@
 import pytest
 
 import tidegate
-from tidegate.adapters.time_left import TimeLeft, ends_at, is_over, seconds_until, too_slow
+from tidegate.adapters.time_left import (
+    TimeLeft,
+    attempt_ends_at,
+    ends_at,
+    is_over,
+    seconds_until,
+    too_slow,
+)
 from tidegate.runtime import registry
-from tidegate.runtime.context import AMBIENT, entered
 from tidegate.testing import ManualClock, instant
 from tidegate.units import MILLISECOND, SECOND
 
@@ -56,10 +62,19 @@ def test_a_call_ends_with_whoever_waits_or_by_its_own_deadline(clock: ManualCloc
 
 def test_an_error_says_whose_time_was_over(clock: ManualClock) -> None:
     guard = tidegate.guard("slow", timeout=1.0)
-    attempt = entered(AMBIENT.get()._replace(deadline=SECOND))
-    with attempt:
-        assert isinstance(too_slow(guard, None), tidegate.AttemptTimeout)
-        assert isinstance(too_slow(guard, 5 * SECOND), tidegate.AttemptTimeout)
-        assert isinstance(too_slow(guard, SECOND), tidegate.DeadlineExceeded)
+    assert isinstance(too_slow(guard, SECOND, None), tidegate.AttemptTimeout)
+    assert isinstance(too_slow(guard, SECOND, 5 * SECOND), tidegate.AttemptTimeout)
+    assert isinstance(too_slow(guard, SECOND, SECOND), tidegate.DeadlineExceeded)
     endless = tidegate.guard("endless", timeout=None)
-    assert isinstance(too_slow(endless, SECOND), tidegate.DeadlineExceeded)
+    assert isinstance(too_slow(endless, SECOND, SECOND), tidegate.DeadlineExceeded)
+
+
+def test_an_attempt_ends_by_its_timeout_or_with_whoever_waits(clock: ManualClock) -> None:
+    guard = tidegate.guard("slow", timeout=1.0)
+    assert attempt_ends_at(guard) == SECOND
+    assert attempt_ends_at(guard.options(timeout=None)) is None
+    assert attempt_ends_at(guard.options(mode="observe")) is None
+    with tidegate.deadline(0.5):
+        assert attempt_ends_at(guard) == attempt_ends_at(guard.options(timeout=None)) == SECOND // 2
+    with tidegate.deadline(5.0):
+        assert attempt_ends_at(guard) == SECOND
