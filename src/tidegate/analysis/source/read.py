@@ -40,10 +40,10 @@ def read(tree: ast.Module, *, name: str, file: str, package: bool) -> Source:
     scope, scopes = bind(tree, name, package=package)
     reader = _Reader(scopes)
     reader.module(tree, scope)
-    _clients(reader.calls)
+    mounted = _clients(reader.calls)
     placed = _placed(reader)
     module = remember(name, file, reader.functions, reader.calls, placed)
-    export(module, scope, scopes)
+    export(module, scope, scopes, mounted)
     return Source(file, module, scope, reader.functions, reader.calls, placed)
 
 
@@ -218,8 +218,8 @@ def _keeps(handler: ast.ExceptHandler, scope: Scope) -> bool:
     return not any(isinstance(node, ast.Raise) for node in inside(handler.body))
 
 
-def _clients(calls: list[Call]) -> None:
-    """Give each call the retries of the client that it is made on."""
+def _clients(calls: list[Call]) -> dict[ast.Call, Layer | None]:
+    """Give each call the retries of the client it is made on; returns what is mounted where."""
     mounted: dict[ast.Call, Layer | None] = {}
     for call in calls:
         if isinstance(call.node.func, ast.Attribute) and call.node.func.attr == "mount":
@@ -237,6 +237,7 @@ def _clients(calls: list[Call]) -> None:
         if maker not in made:
             made[maker] = mounted[maker] if maker in mounted else client(maker, where, name)
         call.client = made[maker]
+    return mounted
 
 
 def _placed(reader: _Reader) -> list[Placed]:

@@ -7,12 +7,14 @@ from typing import Final
 from tidegate.analysis.source.clients import client
 from tidegate.analysis.source.families import types
 from tidegate.analysis.source.literals import value
-from tidegate.analysis.source.model import Exported, Function, Module, Site, Wrapping
+from tidegate.analysis.source.model import Exported, Function, Layer, Module, Site, Wrapping
 from tidegate.analysis.source.names import Bound, Imported, Scope, dotted, follow
 from tidegate.analysis.source.seen import Call, Decorated, Placed
+from tidegate.analysis.source.walk import inside
 
 __all__ = ["export", "remember"]
 
+_PROPERTIES: Final = frozenset(("property", "cached_property", "functools.cached_property"))
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SEVERAL: Final = (ast.Tuple, ast.List, ast.Name, ast.Attribute)  # what may name exceptions
 _GUARDS: Final = ("tidegate.guard", "tidegate.guard()")  # as a decorator; kept in a name
@@ -104,20 +106,54 @@ def _defaults(node: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, int]:
     }
 
 
-def export(module: Module, scope: Scope, scopes: dict[ast.AST, Scope]) -> None:
-    """What names of the module and of its classes stand for, for those who import them."""
-    for inner in [scope, *(s for s in scopes.values() if s.is_class)]:
+def export(
+    module: Module,
+    scope: Scope,
+    scopes: dict[ast.AST, Scope],
+    mounted: dict[ast.Call, Layer | None],
+) -> None:
+    """What names of the module and of its classes stand for, for those who import them, and what
+    its functions give back. `mounted` holds the retries of sessions that have an adapter.
+    """
+    for inner in (scope, *scopes.values()):
+        if isinstance(inner.node, _FUNCTIONS):
+            _export_result(module, inner, mounted)
+            continue
         prefix = f"{inner.qualname}." if inner.qualname else ""
         for name, meaning in inner.names.items():
             if isinstance(meaning, Imported) and "." in meaning.name:
                 module.exports[prefix + name] = Exported(meaning.name)
-            elif isinstance(meaning, Bound):
-                target = dotted(meaning.node, meaning.scope) if not meaning.made else None
-                if target is None or "." not in target:
-                    continue
-                found, where = follow(meaning.node, meaning.scope)
-                layer = None
-                if isinstance(found, ast.Call):
-                    maker = dotted(found.func, where)
-                    layer = client(found, where, maker) if maker else None
-                module.exports[prefix + name] = Exported(target, layer)
+            elif isinstance(meaning, Bound) and not meaning.made:
+                found = _exported(meaning.node, meaning.scope, mounted)
+                if found is not None:
+                    module.exports[prefix + name] = found
+
+
+def _exported(
+    node: ast.expr, scope: Scope, mounted: dict[ast.Call, Layer | None]
+) -> Exported | None:
+    target = dotted(node, scope)
+    if target is None or "." not in target:
+        return None
+    found, where = follow(node, scope)
+    if not isinstance(found, ast.Call):
+        return Exported(target)
+    if found in mounted:
+        return Exported(target, mounted[found])
+    maker = dotted(found.func, where)
+    return Exported(target, client(found, where, maker) if maker else None)
+
+
+def _export_result(module: Module, scope: Scope, mounted: dict[ast.Call, Layer | None]) -> None:
+    """What a function gives back, if that is one thing: a session, a client. A property gives it
+    without being called.
+    """
+    node = scope.node
+    assert isinstance(node, _FUNCTIONS)
+    given = [n.value for n in inside(node.body) if isinstance(n, ast.Return) and n.value]
+    found = [_exported(value, scope, mounted) for value in given]
+    if not found or found[0] is None or any(other != found[0] for other in found):
+        return
+    named = {ast.unparse(decorator) for decorator in node.decorator_list}
+    called = "" if named & _PROPERTIES else "()"
+    module.exports[f"{scope.qualname}{called}"] = found[0]

@@ -181,20 +181,24 @@ class _Calls:
             for name in (target, plain, f"{plain}.__init__"):
                 if name in self.functions:
                     return self.functions[name]
-            parts = plain.split(".")
-            for cut in range(len(parts), 1, -1):
-                exported = self.exports.get(".".join(parts[:cut]))
-                if exported is not None:
-                    break
-            else:
+            found = self._exported(target.split(".")) or self._exported(plain.split("."))
+            if found is None:
                 return None
-            rest = ".".join(parts[cut:])
+            exported, rest = found
             following = f"{exported.target}.{rest}" if rest else exported.target
             if exported.client is not None and rest:
                 return exported.client, following
             if following == target:
                 return None
             target = following
+        return None
+
+    def _exported(self, parts: list[str]) -> tuple[Exported, str] | None:
+        """The longest part of a path that is a name of some module, and what follows it."""
+        for cut in range(len(parts), 1, -1):
+            exported = self.exports.get(".".join(parts[:cut]))
+            if exported is not None:
+                return exported, ".".join(parts[cut:])
         return None
 
 

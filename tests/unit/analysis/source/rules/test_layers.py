@@ -99,6 +99,50 @@ def test_a_client_of_another_module_repeats_by_itself() -> None:
     assert nested(f"{code}    client.close()\n", inner) == []
 
 
+SESSIONS = """
+import requests
+from requests.adapters import HTTPAdapter
+from functools import cached_property
+def make():
+    s = requests.Session()
+    s.mount("https://", HTTPAdapter(max_retries=1))
+    return s
+session = make()
+other = requests.Session()
+other.mount("https://", HTTPAdapter(max_retries=4))
+def either(x):
+    if x:
+        return requests.Session()
+    return make()
+class Box:
+    def __init__(self):
+        self.kept = make()
+    @cached_property
+    def lazy(self):
+        return make()
+def inner(): ...
+class Api: ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        ("o.make().get(u)", ["3 x 2"]),
+        ("o.session.get(u)", ["3 x 2"]),
+        ("o.other.post(u)", ["3 x 5"]),
+        ("o.Box().kept.get(u)", ["3 x 2"]),
+        ("o.Box().lazy.get(u)", ["3 x 2"]),
+        ("o.session.close()", []),
+        ("o.either(1).get(u)", []),
+        ("o.make()", []),
+    ],
+)
+def test_a_session_that_a_function_of_another_module_makes(call: str, found: list[str]) -> None:
+    code = f"import other as o\n@retry(stop=T, wait=W)\ndef f():\n    {call}\n"
+    assert nested(code, SESSIONS) == found
+
+
 def test_a_name_that_is_handed_on_is_followed() -> None:
     again = "from third import inner, Api\n"
     third = "import stamina\n@stamina.retry(on=OSError, attempts=2)\ndef inner(): ...\n"
