@@ -57,6 +57,28 @@ storm(int(sys.argv[1]))
 codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children]
 assert not any(codes), codes
 """
+PROBING = """
+import sys, time, tidegate
+from tidegate.settings.policies import Breaker
+
+SECOND = 10**9
+breaker = Breaker(volume=1, open_for=SECOND // 10, probes=1, lease=3600 * SECOND)
+guard = tidegate.guard("licences", attempts=1, timeout=None, breaker=breaker)
+
+def until_let_in(function):
+    while True:
+        try:
+            return guard.call(function)
+        except (tidegate.CircuitOpen, ConnectionError):
+            time.sleep(0.01)
+
+def fail():
+    raise ConnectionError
+
+def hang():
+    print("probing", flush=True)
+    time.sleep(3600)
+"""
 OBEYING = """
 import sys, time, tidegate
 guarded = tidegate.guard("licences")(lambda: None)
@@ -185,6 +207,22 @@ def test_a_worker_that_is_stopped_holds_nobody_up(base: Path) -> None:
             requests, attempts = counted(other)
     assert requests == 200
     assert attempts > requests
+
+
+@pytest.mark.slow  # interpreters start
+def test_a_killed_process_takes_its_probe_along_and_the_circuit_comes_back(base: Path) -> None:
+    """Its lease has an hour to go."""
+    opening = "try: guard.call(fail)\nexcept ConnectionError: pass\n"
+    with started(base, PROBING + opening + "until_let_in(hang)") as prober:
+        assert prober.stdout is not None
+        assert prober.stdout.readline() == b"probing\n"
+        refused = "try: guard.call(fail)\nexcept tidegate.CircuitOpen: print('no', flush=True)\n"
+        again = "until_let_in(lambda: print('back', flush=True))"
+        with started(base, PROBING + refused + again) as other:
+            assert other.stdout is not None
+            assert other.stdout.readline() == b"no\n"
+            prober.kill()
+            assert other.stdout.readline() == b"back\n"
 
 
 @pytest.mark.slow  # interpreters start, two commands among them
