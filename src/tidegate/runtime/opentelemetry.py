@@ -1,0 +1,53 @@
+"""How does OpenTelemetry see the guards?
+
+    from tidegate.runtime.opentelemetry import instrument
+    instrument()
+
+Observable instruments, whose callbacks a reader calls when it collects. An instrument that is told
+of each call would cost ten times the guard itself. Names, labels and units are those of `metrics`.
+Needs the extra `opentelemetry`, which is the API alone; without an SDK nothing is collected.
+"""
+
+from collections.abc import Callable, Iterable
+
+from opentelemetry.metrics import (
+    CallbackOptions,
+    MeterProvider,
+    Observation,
+    get_meter,
+)
+
+from tidegate._version import __version__
+from tidegate.runtime import registry
+from tidegate.runtime.metrics import METRICS, Metric
+
+__all__ = ["instrument"]
+
+
+def instrument(provider: MeterProvider | None = None) -> None:
+    """Show the guards of this process to `provider`, the global one if it is left out. Once."""
+    meter = get_meter("tidegate", __version__, provider)
+    for metric in METRICS:
+        create = (
+            meter.create_observable_counter
+            if metric.kind == "counter"
+            else meter.create_observable_gauge
+        )
+        create(
+            metric.name,
+            callbacks=[_callback(metric)],
+            unit=metric.unit,
+            description=metric.meaning,
+        )
+
+
+def _callback(metric: Metric) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    def observe(_: CallbackOptions) -> Iterable[Observation]:
+        for dependency, seen in registry.snapshots().items():
+            for value, number in metric.read(seen).items():
+                attributes = {"dependency": dependency}
+                if metric.label is not None:
+                    attributes[metric.label] = value
+                yield Observation(number, attributes)
+
+    return observe
