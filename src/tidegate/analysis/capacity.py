@@ -43,6 +43,12 @@ def more_capacity(system: System, service: str) -> Iterator[Candidate]:
                 record.limit, max=math.ceil(record.limit.max * factor)
             )
             told.append((f"{values['limit'].max:,} at once", f"{record.limit.max:,}"))
+        if record.admission is not None and record.admission.limit.max is not None:
+            most = math.ceil(record.admission.limit.max * factor)
+            values["admission"] = msgspec.structs.replace(
+                record.admission, limit=msgspec.structs.replace(record.admission.limit, max=most)
+            )
+            told.append((f"{most:,} let in at once", f"{record.admission.limit.max:,}"))
         if not values:
             return
         changes: Changes = {("services", service): values}

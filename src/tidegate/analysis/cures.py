@@ -182,7 +182,7 @@ def _on_calls(system: System, loop: Loop) -> Iterator[Candidate]:
 def _taking_less(system: System, service: str) -> Iterator[Candidate]:
     """What helps without any retry: a limit that finds itself, and callers that wait for less."""
     record = system.services[service]
-    if record.limit is None and record.workers is not None:
+    if record.limit is None and record.admission is None and record.workers is not None:
         yield _candidate(
             system,
             f"adaptive limit at {service}",

@@ -5,6 +5,7 @@ from systems import store
 
 from tidegate.analysis.capacity import FACTORS, more_capacity
 from tidegate.analysis.cures import changed
+from tidegate.settings.admission import Admission
 from tidegate.settings.policies import Limit, RateLimit
 from tidegate.settings.system import Service, System
 
@@ -45,6 +46,15 @@ def test_limits_grow_with_the_workers() -> None:
         "128 workers instead of 8 and a limit of 1,600/s instead of 100/s and 80 at once instead"
         " of 5, at all times"
     )
+
+
+def test_a_door_lets_in_as_many_more_as_there_are_workers() -> None:
+    door = Admission(limit=Limit(max=10), queue=7)
+    first = next(more_capacity(with_store(admission=door), "store"))
+    record = first.system.services["store"]
+    assert (record.workers, record.admission) == (10, Admission(limit=Limit(max=13), queue=7))
+    assert changed(with_store(admission=door), first.changes) == first.system
+    assert "10 workers instead of 8 and 13 let in at once instead of 10" in first.cost
 
 
 def test_who_has_no_limit_cannot_have_more_of_it() -> None:

@@ -22,6 +22,7 @@ from tidegate.analysis.cures import (
 from tidegate.analysis.graph import Graph
 from tidegate.analysis.loop import sustaining_loop
 from tidegate.findings import Loop
+from tidegate.settings.admission import Admission
 from tidegate.settings.dump import dump
 from tidegate.settings.load import loads
 from tidegate.settings.policies import Backoff, Breaker, Budget, Limit, Queue
@@ -160,6 +161,13 @@ def test_what_is_there_already_is_not_offered() -> None:
     )
     system = msgspec.structs.replace(cautious, services={"store": careful})
     assert list(made(system, "store")) == ["no retries", "jittered backoff alone"]
+
+
+def test_a_service_with_a_door_is_given_no_limit_beside_it() -> None:
+    calm = store(attempts=1)
+    record = msgspec.structs.replace(calm.services["store"], admission=Admission())
+    behind = msgspec.structs.replace(calm, services={"store": record})
+    assert "adaptive limit at store" not in {c.name for c in candidates(behind, None, "store")}
 
 
 def test_a_shorter_queue_keeps_its_other_settings() -> None:
