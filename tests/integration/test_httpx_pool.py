@@ -11,12 +11,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx
+import httpx2
 import pytest
 from scripted_server import Say, ScriptedServer, scripted_server
 
 import tidegate
+from tidegate.adapters import httpx2 as httpx2_adapter
 from tidegate.adapters.httpx import AsyncTransport, LeakyPoolWarning, Transport
 from tidegate.runtime import registry
+from tidegate.settings.policies import Budget
 
 pytestmark = pytest.mark.slow  # a server is started for each test, and time is real
 
@@ -31,8 +34,14 @@ def server() -> Iterator[ScriptedServer]:
     registry._forget()
 
 
+def pooled() -> tidegate.Guard:
+    """The guard of all these tests: one attempt, unless a test has said otherwise before."""
+    known = "pooled" in tidegate.snapshots()
+    return tidegate.guard("pooled") if known else tidegate.guard("pooled", **ONCE)
+
+
 def transport(connections: int, *, safe: bool) -> AsyncTransport:
-    guard = tidegate.guard("pooled", **ONCE)
+    guard = pooled()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LeakyPoolWarning)
         return AsyncTransport(guard, connections=connections, safe=safe)
@@ -69,11 +78,11 @@ def test_the_safe_mode_does_not(server: ScriptedServer) -> None:
     assert len(server.asked) == 2, "what was cancelled before it had a place was not sent"
 
 
-async def storm(url: str, cancel: Any) -> tuple[int, int]:
+async def storm(url: str, cancel: Any, client: Any) -> tuple[int, int]:
     """Many callers with little patience for few connections; then single calls."""
     luck = random.Random(7)
     ended = 0
-    async with httpx.AsyncClient(transport=transport(CONNECTIONS, safe=True)) as client:
+    async with client:
 
         async def caller() -> None:
             nonlocal ended
@@ -90,7 +99,7 @@ async def by_a_timeout(seconds: float, call: Any) -> None:
     try:
         async with asyncio.timeout(seconds):
             await call
-    except (TimeoutError, httpx.TimeoutException, tidegate.DeadlineExceeded):
+    except (TimeoutError, httpx.TimeoutException, httpx2.TimeoutException):
         pass
 
 
@@ -98,17 +107,49 @@ async def by_a_deadline(seconds: float, call: Any) -> None:
     try:
         with tidegate.deadline(seconds + 0.001):
             await call
-    except (tidegate.DeadlineExceeded, httpx.TimeoutException):
+    except (tidegate.DeadlineExceeded, httpx.TimeoutException, httpx2.TimeoutException):
         pass
 
 
+def with_httpx() -> Any:
+    return httpx.AsyncClient(transport=transport(CONNECTIONS, safe=True))
+
+
+def with_httpx2() -> Any:
+    """Whose pool needs no safe mode."""
+    pool = httpx2.AsyncHTTPTransport(limits=httpx2.Limits(max_connections=CONNECTIONS))
+    guard = pooled()
+    return httpx2.AsyncClient(transport=httpx2_adapter.AsyncTransport(guard, wrapped=pool))
+
+
+@pytest.mark.parametrize("client", [with_httpx, with_httpx2])
 @pytest.mark.parametrize("cancel", [by_a_timeout, by_a_deadline])
-def test_the_pool_outlives_a_storm_of_cancellations(server: ScriptedServer, cancel: Any) -> None:
+def test_the_pool_outlives_a_storm_of_cancellations(
+    server: ScriptedServer, cancel: Any, client: Any
+) -> None:
     server.otherwise = Say(after=0.02)
-    assert asyncio.run(storm(server.url, cancel)) == (180, 2 * CONNECTIONS)
+    assert asyncio.run(storm(server.url, cancel, client())) == (180, 2 * CONNECTIONS)
     seen = tidegate.snapshots()["pooled"]
     assert seen.pending == 0
     assert seen.ok < 180, "nobody was ever cancelled: this storm was none"
+
+
+@pytest.mark.parametrize("client", [with_httpx, with_httpx2])
+def test_whoever_goes_away_between_two_attempts_leaves_no_response_open(
+    server: ScriptedServer, client: Any
+) -> None:
+    """The first one's body is too long to be read, and is not read: nobody wants it any more."""
+    refusal = Say(503, b"long" * 50, {"Retry-After": "5"}, trickle=0.001)
+    server.will(*[refusal] * (CONNECTIONS + 1))
+    tidegate.guard("pooled", attempts=2, breaker=None, limit=None, budget=Budget(ratio=10.0))
+
+    async def main() -> int:
+        async with client() as asking:
+            for _ in range(CONNECTIONS + 1):
+                await by_a_timeout(0.1, asking.get(server.url))
+            return int((await asking.get(server.url)).status_code)
+
+    assert asyncio.run(main()) == 200
 
 
 def test_whoever_is_left_alone_ends_and_closes(server: ScriptedServer) -> None:
