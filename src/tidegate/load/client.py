@@ -159,6 +159,7 @@ class Http:
         # Without a limit of the pool's own, and without a timeout that is not the client's.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, force_close=self._reconnect),
+            # tidegate: allow no-timeout because an attempt ends with the patience of its call
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
         )
         return self

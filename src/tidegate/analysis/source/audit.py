@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from tidegate._version import __version__
 from tidegate.analysis.source import suppress
-from tidegate.analysis.source.files import find, parse
+from tidegate.analysis.source.files import find, lines, parse
 from tidegate.analysis.source.findings import (
     SourceAllowed,
     SourceFinding,
@@ -41,10 +41,11 @@ _ORDER: Final[tuple[Severity, ...]] = ("error", "warning", "note")
 
 
 class _Kept(NamedTuple):
-    """What is kept of a file until all are read."""
+    """What is kept of a file until all are read: `wide` are its lines that are not ASCII alone."""
 
     hits: list[Hit]
     allowed: list[suppress.Allowance]
+    wide: dict[int, str]
 
 
 def audit(
@@ -74,7 +75,8 @@ def audit(
                 source = read(
                     parsed.tree, name=module, file=name, package=file.name == "__init__.py"
                 )
-                kept[name] = _Kept(_hits(source), suppress.allowances(parsed.text))
+                leave = suppress.allowances(parsed.text)
+                kept[name] = _Kept(_hits(source), leave, _wide(source, parsed.text))
             except RecursionError:
                 fault = "is nested too deeply"
             else:
@@ -110,6 +112,20 @@ def _hits(source: Source) -> list[Hit]:
     return [hit for rules in _LOCAL for hit in rules(source)]
 
 
+def _wide(source: Source, text: str) -> dict[int, str]:
+    """The lines with other than ASCII on which a finding may stand."""
+    if text.isascii():
+        return {}
+    told = {call.node.lineno for call in source.calls} | {p.layer.line for p in source.placed}
+    every = enumerate(lines(text), 1)
+    return {number: line for number, line in every if number in told and not line.isascii()}
+
+
+def _column(line: str, offset: int) -> int:
+    """The column in characters, from one, of an offset in bytes of UTF-8."""
+    return len(line.encode("utf-8", "replace")[:offset].decode("utf-8", "ignore")) + 1
+
+
 def _findings(
     kept: dict[str, _Kept], called: set[str]
 ) -> tuple[list[SourceFinding], list[SourceAllowed]]:
@@ -119,7 +135,7 @@ def _findings(
     for name, file in kept.items():
         hits = [hit for hit in file.hits if hit.unless not in called]
         left, quiet = suppress.apply(hits, file.allowed, known)
-        findings.extend(_finding(name, hit) for hit in left)
+        findings.extend(_finding(name, hit, file.wide) for hit in left)
         allowed.extend(
             SourceAllowed(rule=hit.rule.name, file=name, line=hit.line, reason=reason)
             for hit, reason in quiet
@@ -128,7 +144,7 @@ def _findings(
     return findings, allowed
 
 
-def _finding(file: str, hit: Hit) -> SourceFinding:
+def _finding(file: str, hit: Hit, wide: dict[int, str]) -> SourceFinding:
     factors = [step.attempts for step in hit.path]
     product = math.prod(1 if factor is None else factor for factor in factors)
     return SourceFinding(
@@ -136,7 +152,7 @@ def _finding(file: str, hit: Hit) -> SourceFinding:
         severity=hit.severity or hit.rule.severity,
         file=file,
         line=hit.line,
-        column=hit.column + 1,
+        column=_column(wide[hit.line], hit.column) if hit.line in wide else hit.column + 1,
         end_line=max(hit.end_line, hit.line),
         says=hit.says,
         why=hit.rule.why,

@@ -107,6 +107,11 @@ def test_a_default_timeout_anywhere_covers_the_standard_library(tmp_path: Path) 
     assert ["requests" in f.says for f in audit([tmp_path]).findings] == [True]
 
 
+def test_columns_are_counted_in_characters(tmp_path: Path) -> None:
+    tree(tmp_path, {"a.py": "import requests\nü = 'äö'; requests.get('u')\n"})
+    assert [(f.line, f.column) for f in audit([tmp_path]).findings] == [(2, 11)]
+
+
 def test_progress_is_told_and_the_order_is_fixed(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     tree(tmp_path, NESTED)

@@ -80,9 +80,9 @@ _READS: Final = frozenset(
     [
         "auth",
         "chat",
-        "complet",
+        "completion",
         "embed",
-        "generat",
+        "generate",
         "graphql",
         "infer",
         "introspect",
