@@ -5,9 +5,11 @@ the checker before it is one at run time.
 """
 
 import asyncio
+from collections.abc import AsyncIterator, Iterator
 from typing import assert_type
 
 import tidegate
+from tidegate import testing
 
 licences = tidegate.guard("licences", timeout=0.25, attempts=3)
 assert_type(licences, tidegate.Guard)
@@ -76,3 +78,52 @@ def seen() -> None:
     assert_type(seen.refused, dict[str, int])
     carried = tidegate.carry(check)
     assert_type(carried("a"), Licence)
+
+
+# Streams, stale answers and what tests need.
+
+
+@licences
+def items(app: str) -> Iterator[int]:
+    yield 1
+
+
+@licences.stream(first_item=1.0, idle=0.5)
+async def items_async(app: str) -> AsyncIterator[int]:
+    yield 1
+
+
+@licences.stale(3600.0, entries=10, key=lambda app: app)
+def kept(app: str) -> Licence:
+    return Licence()
+
+
+@licences.stale(3600.0)
+async def kept_async(app: str) -> Licence:
+    return Licence()
+
+
+async def second_best() -> None:
+    assert_type(items("a"), Iterator[int])
+    assert_type(items_async("a"), AsyncIterator[int])
+    items(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    with tidegate.degradation() as seen:
+        assert_type(kept("a"), Licence)
+        assert_type(await kept_async("a"), Licence)
+    assert_type(seen.names, tuple[str, ...])
+    assert_type(seen.age("licences"), float | None)
+    tidegate.listen(lambda name, change: print(name, change.after))()
+
+
+async def answer() -> int:
+    return 42
+
+
+def in_tests() -> None:
+    with testing.instant(seed=7) as clock, testing.capture() as captured:
+        clock.advance(5.0)
+        assert_type(clock.seconds, float)
+        assert_type(captured.states("licences"), list[str])
+    assert_type(testing.run(answer()), int)
+    with testing.refusing(licences):
+        assert_type(testing.scripted(1, testing.after(0.5, KeyError)).instants, list[float])

@@ -59,8 +59,7 @@ def guarded(  # noqa: C901 - flat, for the reason in its docstring
             if type(permit) is not Permit:
                 refusal = dependency.refuse(now, permit, guard)
         if type(permit) is not Permit:
-            breaker = pipeline.breaker
-            if breaker is not None and breaker.changes:  # time itself may have brought it
+            if pipeline.breaker is not None and pipeline.breaker.changes:  # brought by time itself
                 dependency.catch_up()
             if guard.fallback is not None:
                 return await fall_back(guard, args, kwargs)  # type: ignore[no-any-return]
