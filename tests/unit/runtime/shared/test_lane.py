@@ -260,3 +260,44 @@ def test_a_fork_looks_at_once_and_takes_a_row_of_its_own(directory: Path) -> Non
         lane.look(0)
         os._exit(42 if fine and lane._row.index == 1 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 42
+
+
+class Stopped:
+    """The clock that a process ends by."""
+
+    @staticmethod
+    def now() -> int:
+        return 0
+
+
+def test_a_process_that_ends_tells_what_it_has_counted_and_gives_its_row_up(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes, "MONOTONIC", Stopped)
+    one, other = host(directory, CALL, 2)
+    one.request(0, SUCCESS, 40)
+    assert isinstance(one.pipeline.admit(0, 0), Permit)  # still out
+    one.lane._end()
+    assert other.table.owner(0) is None
+    assert other.table.words[other.table.row(0) + t.REQUESTS] == 41
+    assert other.retries(0, 100) == 4
+    one.lane._end()  # it has no row to give up
+
+
+def test_an_end_leaves_the_row_of_another_alone(directory: Path) -> None:
+    one, other = host(directory, CALL, 2)
+    words, at = other.table.words, other.table.row(0)
+    words[at + t.NAMESPACE] = 77  # ours has been given to somebody else
+    one.lane._end()
+    assert words[at + t.NAMESPACE] == 77
+
+
+def test_other_hosts_are_spoken_with_if_there_is_a_server(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, Path, str]] = []
+    monkeypatch.setattr(lanes.remote, "speak", lambda *given: asked.append(given))
+    monkeypatch.setenv(lanes.remote.VARIABLE, "valkey://127.0.0.1:1")
+    pipeline = Pipeline(CALL, Random(1))
+    assert attach(NAME, lambda: [pipeline], 0) is not None
+    assert asked == [(NAME, directory, "valkey://127.0.0.1:1")]

@@ -124,3 +124,14 @@ def test_the_living_are_never_buried_and_strangers_after_a_minute(table: Table) 
 
 def _start_of_parent() -> int:
     return int(Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[19])
+
+
+def test_a_row_is_given_up_with_what_was_out(table: Table) -> None:
+    row = Row(table)
+    row.give_up()  # there is none yet
+    assert row.is_ours(0)
+    row.words[row.at + t.INFLIGHT] = 3
+    row.words[row.at + t.REQUESTS] = 7
+    row.give_up()
+    assert (row.at, table.owner(0)) == (0, None)
+    assert [sum(table.column(word)) for word in (t.INFLIGHT, t.REQUESTS)] == [0, 7]
