@@ -21,6 +21,7 @@ HEADINGS = ["About", "Usage", "Defaults", "Decisions and reasons", "Patterns", "
 RECORDS = {
     "backoff": settings.Backoff,
     "retry_budget": settings.Budget,
+    "hedge": settings.Hedge,
     "throttle": settings.Throttle,
     "circuit_breaker": settings.Breaker,
     "token_bucket": settings.RateLimit,
@@ -35,6 +36,7 @@ RECORDS = {
 }
 NO_POLICY = {
     "__init__",
+    "circuit",
     "outcome",
     "pipeline",
     "execution",

@@ -27,10 +27,20 @@ right, and the others `adopt` what it says; copies of one generation count their
 places of their probes, together (`on_others`).
 """
 
-from enum import StrEnum
 from random import Random
-from typing import Final, NamedTuple, final
+from typing import Final, final
 
+from tidegate.core.circuit import (
+    CLOSED,
+    HALF_OPEN,
+    HELD,
+    OPEN,
+    RAMPING,
+    TRANSITIONS,
+    CircuitBreakerSnapshot,
+    CircuitBreakerTotals,
+    State,
+)
 from tidegate.core.outcome import (
     IGNORED,
     REJECTIONS,
@@ -59,32 +69,6 @@ __all__ = [
 ]
 
 
-class State(StrEnum):
-    """Where the breaker stands."""
-
-    CLOSED = "closed"
-    OPEN = "open"
-    HALF_OPEN = "half-open"
-    RAMPING = "ramping"
-    HELD = "held"
-
-
-CLOSED: Final = State.CLOSED
-OPEN: Final = State.OPEN
-HALF_OPEN: Final = State.HALF_OPEN
-RAMPING: Final = State.RAMPING
-HELD: Final = State.HELD
-
-TRANSITIONS: Final = {
-    CLOSED: {OPEN, HELD},
-    OPEN: {HALF_OPEN, HELD},
-    HALF_OPEN: {OPEN, RAMPING, CLOSED, HELD},  # straight to closed if there is no ramp
-    RAMPING: {CLOSED, OPEN, HELD},
-    HELD: {HALF_OPEN},  # freed, it must prove itself as after any pause
-}
-"""Every change of state that a breaker makes by itself, as the diagram in the docs has them; a
-copy that has missed some of them goes at once to where the others are."""
-
 # Two copies that left one state at once, each for another: the more careful one is right. A ramp
 # and its end are of one generation, and each copy comes to the end by itself.
 _CARE: Final = {CLOSED: 0, RAMPING: 0, HALF_OPEN: 1, OPEN: 2}
@@ -99,41 +83,6 @@ _IS_OPEN: Final = ~int(Reason.CIRCUIT_OPEN)
 _IS_PROBING: Final = ~int(Reason.CIRCUIT_PROBING)
 _IS_RAMPING: Final = ~int(Reason.CIRCUIT_RAMPING)
 _IS_HELD: Final = ~int(Reason.HELD)
-
-
-class CircuitBreakerSnapshot(NamedTuple):
-    """`failed` of `calls` in the window; the last transition's reason; probes out and succeeded.
-
-    `until` is when time alone will change the state (None: it will not). `transitions_lost` counts
-    those that nobody drained in time.
-    """
-
-    state: State
-    reason: str
-    generation: int
-    calls: int
-    failed: int
-    probes_out: int
-    probes_ok: int
-    until: Instant | None
-    transitions_lost: int
-
-
-class CircuitBreakerTotals(NamedTuple):
-    """What a breaker tells its copies in other processes, all of one generation.
-
-    `due` is when time alone changes the state (0: it will not), `lease` when the first of
-    `probes_out` is lost (0: none is out). `calls` and `failed` are of the window.
-    """
-
-    generation: int
-    state: State
-    due: Instant
-    calls: int
-    failed: int
-    probes_out: int
-    probes_ok: int
-    lease: Instant
 
 
 @final
