@@ -6,6 +6,7 @@ remember must be the same to the nanosecond. `test_drivers` shows it of the bare
 is the code that users call.
 """
 
+import asyncio
 import tempfile
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -167,24 +168,78 @@ class Simulated(Shell):
         self.next_call(now)
 
 
+class AsynchronousTogether(Asynchronous):
+    """Calls begin at their instants, whether those before are over or not."""
+
+    async def calls(self, script: Script) -> None:
+        guard = self.guard()
+        at = 0
+        async with asyncio.TaskGroup() as tasks:
+            for number, (pause, answers) in enumerate(script):
+                at += pause
+                tasks.create_task(self.one(guard, number, at, iter(answers)))
+
+    async def one(self, guard: Guard, number: int, at: int, answers: Iterator[Answer]) -> None:
+        await self.clock.wait(at)
+
+        async def dependency() -> str:
+            self.note(f"{number} sent")
+            took, outcome = next(answers)
+            await self.clock.wait(took)
+            return done(outcome)
+
+        try:
+            await guard.acall(dependency)
+        except Exception:  # noqa: BLE001 - whatever it is, the others go on
+            self.note(f"{number} bad")
+        else:
+            self.note(f"{number} good")
+
+
+class SimulatedTogether(Simulated):
+    def next_call(self, now: int) -> None:
+        at = now
+        self.calls: dict[int, tuple[int, Iterator[Answer], Request]] = {}
+        for number, (pause, answers) in enumerate(self.script):
+            at += pause
+            request = Request(self, at)
+            self.calls[id(request)] = number, iter(answers), request
+            self.loop.at(at, self.site.begin, request)
+
+    def arrive(self, now: int, attempt: Any) -> None:
+        number, answers, _ = self.calls[id(attempt.frame)]
+        self.seen.append((now, f"{number} sent"))
+        took, outcome = next(answers)
+        self.loop.at(now + took, self.respond, (attempt, outcome))
+
+    def call_done(self, now: int, frame: Any, optional: bool, ok: bool) -> None:
+        number = self.calls[id(frame)][0]
+        self.seen.append((now, f"{number} {'good' if ok else 'bad'}"))
+
+
 SHELLS: tuple[Callable[[Path], Any], ...] = (Simulated, Blocking, Asynchronous)
 
 
-def played(settings: Call, script: Script) -> list[Any]:
+TOGETHER: tuple[Callable[[Path], Any], ...] = (SimulatedTogether, AsynchronousTogether)
+
+
+def played(
+    settings: Call, script: Script, by: tuple[Callable[[Path], Any], ...] = SHELLS
+) -> list[Any]:
     system = System(
         clients={"idle": Client(rate=1e-6, calls={NAME: settings})}, services={NAME: Service()}
     )
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "system.yaml")
         file.write_text(dump(system))
-        shells = [shell(file) for shell in SHELLS]
+        shells = [shell(file) for shell in by]
         for shell in shells:
             shell.play(script)
     _forget()
     return shells
 
 
-def drawn(luck: Random) -> tuple[Call, Script]:
+def drawn(luck: Random, *, pause: int = 200 * MS, calls: int = 15) -> tuple[Call, Script]:
     """A call with some policies and a script that leads it into most of them."""
 
     def maybe(policy: Any) -> Any:
@@ -202,13 +257,13 @@ def drawn(luck: Random) -> tuple[Call, Script]:
         rate_limit=maybe(RateLimit(rate=luck.choice([5.0, 50.0]))),
     )
     script = []
-    for _ in range(15):
+    for _ in range(calls):
         # An odd number of nanoseconds, so that no answer comes at the instant of a timeout.
         answers = [
             (luck.randint(0, 40 * MS) * 2 + 1, luck.choice([SUCCESS, FAILURE, OVERLOADED]))
             for _ in range(4)
         ]
-        script.append((luck.randint(0, 200 * MS), answers))
+        script.append((luck.randint(0, pause), answers))
     return settings, script
 
 
@@ -227,6 +282,27 @@ def test_the_simulator_and_the_guard_act_alike_at_the_same_instants() -> None:
         retries += sum(pair == ("sent", "sent") for pair in pairwise(steps))
         refused += sum("sent" not in pair for pair in pairwise(steps))
     assert retries > 100  # else the scripts would not lead where it is difficult
+    assert refused > 100
+
+
+def test_the_same_of_calls_that_are_out_together() -> None:
+    most = refused = 0
+    for seed in SEEDS:
+        settings, script = drawn(Random(seed), pause=20 * MS, calls=40)
+        simulated, real = played(settings, script, TOGETHER)
+        assert real.seen == simulated.seen, f"seed {seed}"
+        assert real.remembered() == simulated.remembered(), f"seed {seed}"
+        out = sent = 0
+        begun = set()
+        for _, what in simulated.seen:
+            number, step = what.split()
+            sent += step == "sent"
+            out += (step == "sent" and number not in begun) - (step != "sent" and number in begun)
+            begun |= {number} if step == "sent" else set()
+            most = max(most, out)
+        assert len(simulated.seen) - sent == len(script)
+        refused += len(script) - len(begun)
+    assert most >= 8  # else they would not have been together
     assert refused > 100
 
 
