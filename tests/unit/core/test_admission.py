@@ -1,5 +1,7 @@
 """The door of a server, told in instants (milliseconds)."""
 
+import pytest
+
 from tidegate.core.admission import NEVER, Admission
 from tidegate.core.fair_queue import Waiting
 from tidegate.core.outcome import (
@@ -194,6 +196,31 @@ def test_who_waits_counts_towards_his_client_s_share_until_he_goes() -> None:
     policy.on_wakeup(second.since + 1000 * ms)
     assert reason(second.answer) is Reason.WAITED
     waits(policy.try_admit(1003 * ms, DEFAULT, "a"))
+    assert policy._check()
+
+
+def test_a_client_with_several_inside_gives_them_back_one_by_one() -> None:
+    policy = door(10, client_share=0.3)
+    for _ in range(3):
+        assert policy.try_admit(0, DEFAULT, "a") is None
+    for _ in range(2):
+        policy.on_done(1 * ms, 0, SUCCESS, "a")
+    assert policy.try_admit(1 * ms, DEFAULT, "a") is None
+    assert policy.try_admit(1 * ms, DEFAULT, "a") is None
+    assert reason(policy.try_admit(1 * ms, DEFAULT, "a")) is Reason.CLIENT
+
+
+@pytest.mark.slow  # a million of anything takes a second
+def test_a_million_clients_leave_nothing_behind() -> None:
+    policy = door(4, queue=8, client_share=0.5)
+    inside: list[int] = []
+    for client in range(1_000_000):
+        if policy.try_admit(client, DEFAULT, client) is None:
+            inside.append(client)
+        if client % 3 == 0:  # so that two in three are refused or wait for long
+            policy.on_done(client, client - 1, SUCCESS, inside.pop(0))
+        inside += [item.client for item in policy.drain_decided() if item.answer is True]
+    assert len(policy._clients) == policy.waiting + 4 <= 12
     assert policy._check()
 
 

@@ -42,6 +42,7 @@ def test_what_remains_is_rounded_down_and_never_below_zero() -> None:
 
 
 def test_nothing_is_made_of_nothing() -> None:
+    assert wire.incoming(NOW, {"x-request-id": "7"}) == NOTHING
     assert wire.incoming(NOW, {}) == NOTHING
 
 

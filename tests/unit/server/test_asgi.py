@@ -11,7 +11,10 @@ from tidegate.errors import SettingsError
 from tidegate.runtime.context import ambient, remaining
 from tidegate.server.asgi import LoadShedder, by_address, by_header
 from tidegate.settings.admission import Admission
-from tidegate.settings.policies import Limit
+from tidegate.settings.policies import CoDel, Limit
+from tidegate.units import SECOND
+
+PATIENT = CoDel(target=60 * SECOND, interval=60 * SECOND)
 
 
 class Slow:
@@ -66,6 +69,21 @@ def test_who_waits_is_served_when_a_place_is_free() -> None:
         await asyncio.gather(*tasks)
         assert app.called == ["/0", "/1"]
         assert loop.time() == pytest.approx(2)
+
+    run(main())
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_place_goes_on_from_one_to_the_next(method: str) -> None:
+    async def main() -> None:
+        app = Slow()
+        shedder = LoadShedder(app, limit=1, queue=10, wait=10, order="fifo", codel=PATIENT)
+        exchanges = [Exchange(f"/{n}", method) for n in range(4)]
+        await asyncio.gather(*(exchange.start(shedder) for exchange in exchanges))
+        assert app.called == ["/0", "/1", "/2", "/3"]
+        assert [exchange.status for exchange in exchanges] == [200] * 4
+        assert asyncio.get_running_loop().time() == pytest.approx(4)
+        assert shedder.snapshot().door.done == (4, 0, 0, 0, 0)
 
     run(main())
 
@@ -150,6 +168,17 @@ def test_a_shedder_that_only_looks_refuses_nobody(mode: Any) -> None:
         else:
             assert found.refused == {}
         assert found.door.inside == 0
+
+    run(main())
+
+
+def test_who_would_have_been_refused_is_told_by_reason() -> None:
+    async def main() -> None:
+        shedder = LoadShedder(Slow(), limit=1, queue=0, mode="observe")
+        exchanges = [Exchange() for _ in range(3)]
+        await asyncio.gather(*(exchange.start(shedder) for exchange in exchanges))
+        assert shedder.snapshot().refused == {"limit": 2}
+        assert [exchange.status for exchange in exchanges] == [200] * 3
 
     run(main())
 
@@ -245,11 +274,11 @@ def test_who_leaves_while_he_waits_is_forgotten() -> None:
     run(main())
 
 
-@pytest.mark.parametrize("waits", [True, False])
-def test_a_server_that_stops_may_cancel_a_request(waits: bool) -> None:
+@pytest.mark.parametrize(("waits", "watched"), [(True, True), (False, True), (False, False)])
+def test_a_server_that_stops_may_cancel_a_request(waits: bool, watched: bool) -> None:
     async def main() -> None:
         app = Slow(5)
-        shedder = LoadShedder(app, limit=1, wait=10, cancel_on_disconnect=waits)
+        shedder = LoadShedder(app, limit=1, wait=10, cancel_on_disconnect=watched)
         first = Exchange("/a").start(shedder)
         await settle()
         victim = Exchange("/b").start(shedder) if waits else first
@@ -377,6 +406,38 @@ def test_clients_take_turns_and_each_has_its_rate() -> None:
         assert int(exchanges[1].headers["retry-after"]) >= 10  # not before it would be let in
         assert shedder.snapshot().refused == {"rate": 1}
         assert shedder.snapshot().rates is not None
+
+    run(main())
+
+
+@pytest.mark.parametrize("hears", ["before", "after"])
+def test_who_is_called_off_as_he_is_let_in_gives_his_place_to_the_next(hears: str) -> None:
+    """Cancelled in the same turn of the loop, before he is let in or after it."""
+
+    async def main() -> None:
+        tasks: list[asyncio.Task[None]] = []
+        called: list[str] = []
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            called.append(scope["path"])
+            await asyncio.sleep(1)
+            if scope["path"] == "/a" and hears == "before":
+                tasks[1].cancel()
+            elif scope["path"] == "/a":
+                asyncio.get_running_loop().call_soon(tasks[1].cancel)
+            await answer(send)
+
+        shedder = LoadShedder(app, limit=1, wait=10, order="fifo", codel=PATIENT)
+        for path in ("/a", "/b", "/c"):
+            tasks.append(Exchange(path).start(shedder))
+            await settle()
+        with pytest.raises(asyncio.CancelledError):
+            await tasks[1]
+        await asyncio.gather(tasks[0], tasks[2])
+        assert called == ["/a", "/c"]
+        found = shedder.snapshot().door
+        assert (found.inside, found.waiting) == (0, 0)
+        assert found.done == (2, 0, 0, 0, 1)
 
     run(main())
 
