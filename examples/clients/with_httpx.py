@@ -16,7 +16,7 @@ async def main(shop: str) -> str:
     """Ask with little patience: what is cancelled leaves its connection in order."""
     async with httpx.AsyncClient(transport=AsyncTransport(connections=10)) as client:
         try:
-            async with asyncio.timeout(0.5):
+            async with asyncio.timeout(2.0):
                 shelf = await client.get(f"{shop}/shelf")
         except (TimeoutError, tidegate.Rejected, httpx.HTTPError) as error:
             return f"later: {error}"

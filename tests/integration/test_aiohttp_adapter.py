@@ -109,7 +109,7 @@ def test_nothing_goes_on_past_the_deadline(server: ScriptedServer) -> None:
     server.otherwise = Say(after=5.0)
     with tidegate.deadline(0.2), pytest.raises(tidegate.DeadlineExceeded):
         run(ask(server.url))
-    assert len(server.asked) == 1
+    assert len(server.asked) <= 1, "a busy machine may not even send the first"
 
 
 def test_headers_say_what_remains_and_how_deep(server: ScriptedServer) -> None:

@@ -50,7 +50,7 @@ def test_httpx2(server: ScriptedServer) -> None:
 def test_httpx(server: ScriptedServer) -> None:
     example = load("with_httpx")
     assert asyncio.run(example.main(server.url)) == "200"
-    server.will(Say(after=5.0))
+    server.will(Say(after=30.0))
     assert asyncio.run(example.main(server.url)).startswith("later")
 
 

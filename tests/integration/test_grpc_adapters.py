@@ -137,7 +137,8 @@ def test_the_deadline_ends_every_kind_of_call(service: Service, ask: Ask, method
     with tidegate.deadline(0.2), pytest.raises((grpc.RpcError, tidegate.DeadlineExceeded)):
         ask(service.target, method)
     assert eventually(lambda: counted().pending == 0)
-    assert counted().failed == 1
+    seen = counted()
+    assert seen.failed + seen.rejected == 1, "a busy machine may not even send it"
 
 
 def test_an_attempt_that_is_too_slow(service: Service, ask: Ask) -> None:
@@ -161,9 +162,12 @@ def test_streams_pass_and_are_counted_when_they_close(service: Service, ask: Ask
     tidegate.guard("shop.Prices", **(QUICK | {"timeout": 0.05}))
     service.will(0.2, b"!", b"?", b".")
     assert ask(service.target, LIST) == [b"first", b"late"], "no timeout of an attempt"
+    assert eventually(lambda: counted().ok == 1)
+    registry._forget()
+    tidegate.guard("shop.Prices", **QUICK)
     assert ask(service.target, SUM) == b"ab!"
     assert ask(service.target, CHAT) == [b"a?", b"b."]
-    assert eventually(lambda: counted().ok == 3)
+    assert eventually(lambda: counted().ok == 2)
     assert counted().pending == 0
 
 

@@ -147,10 +147,18 @@ def test_an_attempt_that_is_too_slow(server: ScriptedServer, ask: Ask) -> None:
     assert counted(server.url).outcomes["timeout"] == 1
 
 
+def test_a_slow_attempt_is_followed_by_another(server: ScriptedServer, ask: Ask) -> None:
+    tidegate.guard(server.url, **(QUICK | {"timeout": 1.0}))
+    server.will(Say(after=30.0))
+    assert ask("GET", server.url).text == "fine"
+    seen = counted(server.url)
+    assert (seen.ok, seen.outcomes["timeout"], len(server.asked)) == (1, 1, 2)
+
+
 def test_the_client_s_own_timeout_stays_its_own(server: ScriptedServer, ask: Ask) -> None:
     tidegate.guard(server.url, **(QUICK | {"attempts": 1}))
     server.will(Say(after=5.0))
-    with pytest.raises((httpx.ReadTimeout, httpx2.ReadTimeout)):
+    with pytest.raises((httpx.TimeoutException, httpx2.TimeoutException)):
         ask("GET", server.url, timeout=0.1)
     assert counted(server.url).outcomes["timeout"] == 1
 
@@ -160,7 +168,7 @@ def test_nothing_goes_on_past_the_deadline(server: ScriptedServer, ask: Ask) -> 
     server.otherwise = Say(after=5.0)
     with tidegate.deadline(0.2), pytest.raises(tidegate.DeadlineExceeded):
         ask("GET", server.url)
-    assert len(server.asked) == 1
+    assert len(server.asked) <= 1, "a busy machine may not even send the first"
 
 
 def test_a_body_is_not_read_on_past_the_deadline(server: ScriptedServer, ask: Ask) -> None:

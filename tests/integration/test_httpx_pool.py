@@ -140,13 +140,14 @@ def test_whoever_goes_away_between_two_attempts_leaves_no_response_open(
 ) -> None:
     """The first one's body is too long to be read, and is not read: nobody wants it any more."""
     refusal = Say(503, b"long" * 50, {"Retry-After": "5"}, trickle=0.001)
-    server.will(*[refusal] * (CONNECTIONS + 1))
+    server.otherwise = refusal
     tidegate.guard("pooled", attempts=2, breaker=None, limit=None, budget=Budget(ratio=10.0))
 
     async def main() -> int:
         async with client() as asking:
             for _ in range(CONNECTIONS + 1):
                 await by_a_timeout(0.1, asking.get(server.url))
+            server.otherwise = Say()
             return int((await asking.get(server.url)).status_code)
 
     assert asyncio.run(main()) == 200

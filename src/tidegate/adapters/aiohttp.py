@@ -101,7 +101,8 @@ async def _attempt(exchange: _Exchange) -> ClientResponse:
     propagate(guard, exchange.request.headers, attempt_ends_at(guard))
     response = exchange.response = await exchange.handler(exchange.request)
     again = may_follow(guard, exchange.number, response, response.status)
-    if again and short(response.headers):
+    # What is packed is unpacked here, to whatever length, so it is not known to be short.
+    if again and short(response.headers) and "Content-Encoding" not in response.headers:
         await _set_aside(response)
     if says_no(guard, response.status):
         raise SaidNo(response)

@@ -84,7 +84,7 @@ class Door:
 class Doors:
     """The doors of one adapter, by origin."""
 
-    __slots__ = ("_by_guard", "_by_origin", "_classify", "_send", "_source")
+    __slots__ = ("_by_guard", "_by_origin", "_classify", "_others", "_send", "_source")
 
     def __init__(
         self,
@@ -99,6 +99,7 @@ class Doors:
         self._source: Final = source
         self._send: Final = send
         self._classify: Final = classify
+        self._others: Guard | None = None
         self._by_guard: Final[dict[Guard, Door]] = {}
         self._by_origin: Final[dict[str, Door]] = {}
 
@@ -110,7 +111,9 @@ class Doors:
         if door is not None:
             return door
         if len(self._by_origin) >= ORIGINS_MAX or len(origin) > _NAME_MAX:
-            return self.to(_others())
+            if self._others is None:
+                self._others = _others()
+            return self.to(self._others)
         guard = registry.guard(origin) if self._source is None else self._source(origin)
         door = self._by_origin[origin] = self.to(guard)
         return door
@@ -130,7 +133,10 @@ class Doors:
 
 
 def _others() -> Guard:
-    return registry.guard(OTHERS, breaker=None, limit=None)
+    try:
+        return registry.guard(OTHERS, breaker=None, limit=None)
+    except SettingsError:  # the user has given it settings of their own
+        return registry.guard(OTHERS)
 
 
 def _first(asked: Classifier | None, then: Classifier | None) -> Classifier | None:

@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Final
 import httpx
 
 from tidegate.adapters.doors import Source
+from tidegate.adapters.time_left import TimeLeft
 from tidegate.adapters.transport import AsyncBody, AsyncSending, Body, Exchange, Sending
 from tidegate.runtime.clock import current
 
@@ -94,21 +95,21 @@ class AsyncTransport(AsyncSending, httpx.AsyncBaseTransport):
         if not self._safe:
             return await super()._pass_on(exchange)
         await self._take_place(exchange)
-        task = asyncio.create_task(self._to_its_end(exchange))
+        time = exchange.time  # this attempt's: while it is left alone, another may begin
+        task = asyncio.create_task(self._to_its_end(exchange, time))
         self._left_alone.add(task)
         task.add_done_callback(self._left_alone.discard)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             # Each step that has not begun yet finds no time left, and is undone by httpx itself.
-            exchange.time.until = current().now()
-            exchange.response = None
+            time.until = current().now()
             if task.done() and not task.cancelled() and task.exception() is None:
                 closing = asyncio.create_task(task.result().stream.aclose())
                 self._left_alone.add(closing)
                 closing.add_done_callback(self._left_alone.discard)
             else:
-                exchange.abandoned = True
+                time.abandoned = True
             raise
 
     async def _take_place(self, exchange: Exchange) -> None:
@@ -121,12 +122,12 @@ class AsyncTransport(AsyncSending, httpx.AsyncBaseTransport):
         except TimeoutError as error:
             raise httpx.PoolTimeout("", request=exchange.request) from error
 
-    async def _to_its_end(self, exchange: Exchange) -> Any:
+    async def _to_its_end(self, exchange: Exchange, time: TimeLeft) -> Any:
         """Send, whoever goes away meanwhile. The place is free when the connection is."""
         handed_out = False
         try:
             response: Any = await super()._pass_on(exchange)
-            if exchange.abandoned:
+            if time.abandoned:
                 await response.stream.aclose()
                 return None
             handed_out = not response.is_closed  # one that was read already nobody will close

@@ -28,14 +28,16 @@ class TimeLeft(dict[str, float | None]):
 
     `until` is the instant after which there is nothing left, None for no end. `ours` says whether
     the timeout that was given last is ours: then it is not the client's that has run out.
+    `abandoned` is for a client that is left alone with a request for which nobody waits any more.
     """
 
-    __slots__ = ("ours", "until")
+    __slots__ = ("abandoned", "ours", "until")
 
     def __init__(self, timeouts: Any, until: Instant | None) -> None:
         super().__init__(timeouts or {})
         self.until = until
         self.ours = False
+        self.abandoned = False
 
     def get(self, name: str, default: Any = None) -> float | None:  # noqa: ARG002 - there is none
         """Seconds that the step `name` may take; None for ever."""

@@ -42,7 +42,6 @@ class Exchange:
     __slots__ = (
         "_number",
         "_timeouts",
-        "abandoned",
         "end",
         "guard",
         "request",
@@ -56,7 +55,6 @@ class Exchange:
         self.request: Final = request
         self.until: Final[Instant | None] = ends_at(guard)
         self.response: Any = None
-        self.abandoned = False  # nobody waits for it, and it has not ended yet
         self.time: TimeLeft
         self.end: Instant | None  # of the attempt
         self._number = 0

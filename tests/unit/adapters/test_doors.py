@@ -45,6 +45,12 @@ def test_strangers_without_end_share_one_guard_that_cuts_nobody_off() -> None:
     assert found.of("https://7.example.com").guard.name == "https://7.example.com"
 
 
+def test_the_others_may_have_settings_of_their_own() -> None:
+    tidegate.guard(OTHERS, attempts=1)
+    long = "https://" + "x" * 250
+    assert Doors(None, sent).of(long).guard.settings.tries == 1
+
+
 def test_a_name_too_long_for_a_guard_is_one_of_the_others() -> None:
     assert Doors(None, sent).of("https://" + "x" * 250).guard.name == OTHERS
 
