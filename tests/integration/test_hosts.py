@@ -4,6 +4,7 @@ A host is a directory of its own: what its processes share they share there.
 """
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -146,3 +147,20 @@ def test_hosts_count_and_hold_together_and_live_on_without_the_server(
     assert one.is_held()  # the server has gone, and with it nothing
     assert other.is_held()
     assert one.worker.poll() is other.worker.poll() is None
+
+
+def test_a_server_that_takes_every_call_and_answers_none_keeps_nobody_waiting(
+    tmp_path: Path,
+) -> None:
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(64)
+        host = Host(tmp_path / "one", deaf.getsockname()[1])
+        try:
+            before = host.table.total(t.REQUESTS)
+            assert host.command("hold", NAME, "--reason", "moved") == 2
+            assert host.is_held()
+            assert host.command("release", NAME) == 2
+            until(lambda: host.table.total(t.REQUESTS) > before + 50)
+        finally:
+            host.close()
