@@ -14,8 +14,9 @@ from tidegate.analysis.fluid import simulate_graph
 from tidegate.analysis.outcome import SEVERITY
 from tidegate.analysis.results import goodput
 from tidegate.analysis.runs import Spec, execute
+from tidegate.settings.admission import Admission
 from tidegate.settings.load import load
-from tidegate.settings.policies import Backoff, Breaker, Budget, Queue
+from tidegate.settings.policies import Backoff, Breaker, Budget, Gradient, Limit, Queue
 from tidegate.settings.system import System, Trigger
 from tidegate.units import MILLISECOND, MINUTE, SECOND
 
@@ -43,6 +44,11 @@ def with_queue(system: System, queue: Queue) -> System:
     return msgspec.structs.replace(system, services={"store": service})
 
 
+def with_door(system: System, limit: Limit) -> System:
+    service = msgspec.structs.replace(system.services["store"], admission=Admission(limit=limit))
+    return msgspec.structs.replace(system, services={"store": service})
+
+
 MARKET = example("marketplace", for_=3 * MINUTE)
 CASES = {
     "a storm sticks": (slow_store(), 1),
@@ -52,6 +58,8 @@ CASES = {
     "a short queue heals": (with_queue(slow_store(), Queue(limit=40)), 1),
     "a long queue does not": (with_queue(slow_store(), Queue(limit=400)), 1),
     "newest first heals": (with_queue(slow_store(), Queue(order="lifo")), 1),
+    "a door for as many as there are workers heals": (with_door(slow_store(), Limit(max=8)), 1),
+    "a door that finds its limit heals": (with_door(slow_store(), Limit(gradient=Gradient())), 1),
     "a freeze of ten seconds sticks": (store(triggers={"stall": stall(10 * SECOND)}), 1),
     "the marketplace sticks": (MARKET, 5),
     "its licences optional": (
