@@ -24,8 +24,9 @@ from tidegate.units import MILLISECOND, SECOND, Duration, Instant
 __all__ = ["GRACE", "Message", "Nursery", "Receive", "Send", "Watch"]
 
 Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
+# Any, because each framework has a mapping of its own for a message, and takes no other.
+Receive: TypeAlias = Callable[[], Awaitable[Any]]
+Send: TypeAlias = Callable[[Any], Awaitable[None]]
 
 GRACE: Final[Duration] = 20 * MILLISECOND
 """How long a request runs before somebody listens for its client's leaving.
@@ -72,7 +73,7 @@ class Watch(msgspec.Struct, eq=False):
             return self.heard.pop(0)
         self.reading = True
         try:
-            message = await self.server_receive()
+            message: Message = await self.server_receive()
         finally:
             self.reading = False
         self._note(message)

@@ -82,6 +82,7 @@ class LoadShedder:
     def __init__(
         self,
         app: App,
+        /,
         *,
         admission: Admission | None = None,
         mode: Mode = "enforce",
