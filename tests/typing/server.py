@@ -1,4 +1,4 @@
-"""The server's side as a user's type checkers see it: mypy and pyright read this file, nothing runs.
+"""The server's side as a user's type checkers see it: mypy and pyright read this, nothing runs.
 
 It goes around whatever a framework calls an application, and stays one itself. What Starlette and
 Flask say of theirs is written out here, so that a checker needs neither.
