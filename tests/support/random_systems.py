@@ -17,6 +17,7 @@ from tidegate.settings.policies import (
     Budget,
     CoDel,
     Gradient,
+    Hedge,
     Limit,
     Queue,
     RateLimit,
@@ -40,10 +41,11 @@ REASONS = ("timeout", "failure", "overloaded")
 
 FEATURES = (
     "abandoned", "actions", "admission", "backoff", "balance", "breaker", "budget", "closed",
-    "codel", "contention", "deadline", "door limit", "door rate", "errors", "full", "idempotent",
-    "instant", "late", "limit", "network", "not blocking", "optional", "order", "parallel",
-    "per request", "propagate", "queue", "rate", "ramp", "refusal cost", "replicas", "restart",
-    "retry on", "second client", "some replicas", "thrash", "triggers", "unlimited", "wait",
+    "codel", "contention", "deadline", "decorrelated", "door limit", "door rate", "errors", "full",
+    "hedge", "idempotent", "instant", "late", "limit", "limit by latency", "network",
+    "not blocking", "optional", "order", "parallel", "per request", "propagate", "queue", "rate",
+    "ramp", "refusal cost", "replicas", "restart", "retry on", "second client", "some replicas",
+    "thrash", "throttle", "triggers", "unlimited", "wait",
 )  # fmt: skip
 
 systems = st.builds(
@@ -167,6 +169,7 @@ class Maker:
             limit=self.maybe("limit", self.limit()),
             rate_limit=self.maybe("rate", self.rate_limit()),
             throttle=self.maybe("throttle", self.throttle()),
+            hedge=self.maybe("hedge", Hedge(after=self.pick(1, 20, 100) * MS, max=self.pick(1, 2))),
             network=self.maybe("network", self.time(20)),
             idempotent=not self.maybe("idempotent", True, otherwise=False),
         )

@@ -389,12 +389,12 @@ def _suffering(system: System, trigger: Trigger) -> System:
 
 
 def without_retries(system: System) -> System:
-    """The same system in which nothing is tried twice: without the amplifier."""
-    retrying: dict[Path, dict[str, int]] = {
-        (section, caller, "calls", name): {"attempts": 1}
+    """The same system in which nothing is tried or asked for twice: without the amplifier."""
+    retrying: dict[Path, dict[str, int | None]] = {
+        (section, caller, "calls", name): {"attempts": 1} | ({"hedge": None} if call.hedge else {})
         for section, caller, calls in system.callers()
         for name, call in calls.items()
-        if call.tries > 1
+        if call.tries > 1 or call.hedge is not None
     }
     return changed(system, retrying)
 

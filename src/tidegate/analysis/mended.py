@@ -50,7 +50,7 @@ def _of_one_call(call: Call, callee: Service, answered: float, retries: bool) ->
     again = late * ("timeout" in call.retry_on)
     again += (1 - late) * (1 - answered) * ("failure" in call.retry_on)
     more = math.fsum(again**n for n in range(1, tries(call)))
-    return good * (1 + (more if call.budget is None else min(more, call.budget.ratio)))
+    return good * (1 + (more if call.paid_from is None else min(more, call.paid_from.ratio)))
 
 
 def _of_one_request(call: Call, success: float) -> float:

@@ -34,7 +34,7 @@ from tidegate.core.outcome import (
 from tidegate.core.pipeline import Pipeline
 from tidegate.units import Duration, Instant
 
-__all__ = ["ATTEMPT", "COMPLETE", "REJECT", "WAIT", "Execution", "Step"]
+__all__ = ["ATTEMPT", "COMPLETE", "LISTEN", "REJECT", "WAIT", "Execution", "Step"]
 
 
 class Step(IntEnum):
@@ -44,12 +44,14 @@ class Step(IntEnum):
     WAIT = 1  # do nothing until `until`
     REJECT = 2  # never sent; the reason is in `rejection`
     COMPLETE = 3  # over; `outcome`, and `stopped_by` if a retry was wanted and refused
+    LISTEN = 4  # of a `Race` only: others are out, wait for one of them
 
 
 ATTEMPT: Final = Step.ATTEMPT
 WAIT: Final = Step.WAIT
 REJECT: Final = Step.REJECT
 COMPLETE: Final = Step.COMPLETE
+LISTEN: Final = Step.LISTEN
 
 _TOO_LATE: Final = REJECTIONS[Reason.DEADLINE]
 

@@ -75,6 +75,7 @@ class Pipeline:
         "budget",
         "calm",
         "deadline",
+        "hedge",
         "held",
         "limiter",
         "patience",
@@ -96,7 +97,8 @@ class Pipeline:
         self.retryable: Final = tuple(outcome in _retried(settings) for outcome in Outcome)
         self.backoff = Backoff(settings.backoff, rng) if settings.backoff else None
         self.patience: Final = settings.backoff.max if settings.backoff else _PATIENCE
-        self.budget = RetryBudget(settings.budget) if settings.budget else None
+        self.hedge: Final = settings.hedge if settings.idempotent else None
+        self.budget = RetryBudget(settings.paid_from) if settings.paid_from else None
         self.throttle = Throttle(settings.throttle, rng) if settings.throttle else None
         self.breaker = CircuitBreaker(settings.breaker, rng) if settings.breaker else None
         self.limiter = ConcurrencyLimiter(settings.limit) if settings.limit else None
@@ -195,7 +197,7 @@ class Pipeline:
         """
         other = Pipeline(settings, rng)
         old = self.settings
-        if settings.budget == old.budget:
+        if settings.paid_from == old.paid_from:
             other.budget = self.budget
         if settings.throttle == old.throttle:
             other.throttle = self.throttle

@@ -139,6 +139,7 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
             "[timeout, overloaded]",
         ),
         "budget": M("retries allowed, as a share of first attempts", "10%", "no bound"),
+        "hedge": M("asks again beside an attempt that is not answered after so long", "100ms"),
         "throttle": M(
             "calls wanted per call accepted, beyond which a share of them stays at home", "2x"
         ),
@@ -225,6 +226,10 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
             " from base to three times the wait before",
             "full",
         ),
+    },
+    policies.Hedge: {
+        "after": M("wait for an answer before it is asked for again; a bare duration", "100ms"),
+        "max": M("how many more may be asked for beside one attempt", "1"),
     },
     policies.Throttle: {
         "ratio": M("calls wanted per call accepted; a bare factor means this", "2x"),

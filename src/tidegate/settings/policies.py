@@ -20,6 +20,7 @@ __all__ = [
     "CoDel",
     "Full",
     "Gradient",
+    "Hedge",
     "Jitter",
     "Limit",
     "Order",
@@ -101,6 +102,25 @@ class Backoff(Settings, frozen=True, kw_only=True):
         """The longest that the wait before retry number `retry` can be, in nanoseconds."""
         growth = self.SPREAD**retry if self.jitter == "decorrelated" else self.factor ** (retry - 1)
         return min(self.base * growth, float(self.max))
+
+
+class Hedge(Settings, frozen=True, kw_only=True):
+    """When to ask again while the answer is awaited: `hedge: 100ms`.
+
+    When an attempt has not been answered `after` so long, another is sent beside it, and `after`
+    that long again one more, `max` in all. The first good answer wins. Each takes a token of the
+    retry budget; a call without a budget has one of 10 % for its hedges and retries. A call that is
+    not idempotent is never hedged.
+    """
+
+    shorthand: ClassVar[str | None] = "after"
+
+    after: Duration
+    max: Count = 1  # Dean and Barroso 2013, Polly, failsafe-go; gRPC allows four
+
+    def __post_init__(self) -> None:
+        whole("after", self.after, 1, HOUR, "a duration above zero and at most 1h")
+        whole("max", self.max, 1, 4, "a whole number from 1 to 4")
 
 
 class Breaker(Settings, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from tidegate.settings.policies import (
     Backoff,
     Breaker,
     Budget,
+    Hedge,
     Limit,
     Queue,
     RateLimit,
@@ -120,6 +121,7 @@ class Call(Settings, frozen=True, kw_only=True):
     backoff: Backoff | None = None
     retry_on: tuple[RetryReason, ...] = ALL_REASONS
     budget: Budget | None = None
+    hedge: Hedge | None = None
     throttle: Throttle | None = None
     breaker: Breaker | None = None
     limit: Limit | None = None
@@ -153,6 +155,15 @@ class Call(Settings, frozen=True, kw_only=True):
         Nothing said is not the same as one: `protect: default` adds a second try only to the first.
         """
         return self.attempts or 1
+
+    @property
+    def paid_from(self) -> Budget | None:
+        """The budget of its retries and hedges: a call that hedges has one in any case.
+
+        Without one an outage, in which every call is slow, would double the load.
+        """
+        hedged = self.hedge is not None and self.idempotent
+        return self.budget or (Budget() if hedged else None)
 
 
 class Client(Settings, frozen=True, kw_only=True):

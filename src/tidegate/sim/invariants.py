@@ -118,9 +118,10 @@ def _call(tally: CallTally, sites: list[CallSite]) -> Iterator[str]:
 
 
 def _policies(now: int, call: Call, tally: CallTally, sites: list[CallSite]) -> Iterator[str]:
-    if call.budget is not None:
+    if call.paid_from is not None:
         # Every caller may retry once before it has deposited anything.
-        allowed = call.budget.ratio * tally.begun.count + (len(sites) if call.budget.ratio else 0)
+        ratio = call.paid_from.ratio
+        allowed = ratio * tally.begun.count + (len(sites) if ratio else 0)
         retried = 0
         for site in sites:
             assert site.pipeline.budget is not None

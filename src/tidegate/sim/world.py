@@ -25,6 +25,7 @@ from tidegate.sim.measure import CallTally, ClientTally, ServiceTally, Total
 from tidegate.sim.parts.caller import CallSite
 from tidegate.sim.parts.client import Client
 from tidegate.sim.parts.door import Door
+from tidegate.sim.parts.hedged import HedgedSite
 from tidegate.sim.parts.line import Line
 from tidegate.sim.parts.replica import Replica
 from tidegate.sim.parts.service import Service
@@ -216,10 +217,12 @@ class World:
         if call.network is not None:
             draw = drawer(call.network, self._streams.stream(f"network/{part}/{name}"))
             network = lambda: int(draw())  # noqa: E731 - a draw in whole nanoseconds
-        site = CallSite(
+        pipeline = Pipeline(call, Random(f"{self.seed}/policy/{part}/{name}"))
+        make = CallSite if pipeline.hedge is None else HedgedSite
+        site = make(
             name,
             call,
-            pipeline=Pipeline(call, Random(f"{self.seed}/policy/{part}/{name}")),
+            pipeline=pipeline,
             target=self.services[self.system.target_of(name, call)],
             loop=self.loop,
             tally=tally,

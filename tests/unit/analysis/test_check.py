@@ -18,7 +18,7 @@ from tidegate.analysis.rating import Rating
 from tidegate.analysis.runs import Run, Runner, Spec, execute
 from tidegate.findings import CheckReport
 from tidegate.settings.load import loads
-from tidegate.settings.policies import Backoff, Budget
+from tidegate.settings.policies import Backoff, Budget, Hedge
 from tidegate.settings.system import Action, Service, System, Time, Trigger
 from tidegate.units import MILLISECOND, SECOND
 
@@ -105,6 +105,8 @@ def test_where_nothing_is_tried_twice_there_is_nothing_to_compare() -> None:
 def test_without_retries_every_call_is_tried_once_and_all_else_stays() -> None:
     system = store(budget=Budget())
     assert without_retries(system) == store(budget=Budget(), attempts=1)
+    hedged = store(hedge=Hedge(after=SECOND), attempts=1)
+    assert without_retries(hedged) == store(attempts=1)
 
 
 # Assumed triggers.

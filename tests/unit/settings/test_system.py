@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tidegate.errors import SettingsError
-from tidegate.settings.policies import Adaptive, Backoff, Breaker, Budget, Limit
+from tidegate.settings.policies import Adaptive, Backoff, Breaker, Budget, Hedge, Limit
 from tidegate.settings.system import (
     Action,
     Call,
@@ -230,3 +230,10 @@ def test_what_must_not_be_repeated_is_not() -> None:
 def test_without_the_word_nothing_is_added() -> None:
     assert default_protection(Call()) == Call()
     assert protected(shop()) == shop()
+
+
+def test_a_call_that_hedges_has_a_budget_in_any_case() -> None:
+    assert Call().paid_from is None
+    assert Call(budget=Budget(ratio=0.3)).paid_from == Budget(ratio=0.3)
+    assert Call(hedge=Hedge(after=SECOND)).paid_from == Budget()
+    assert Call(hedge=Hedge(after=SECOND), idempotent=False).paid_from is None

@@ -84,7 +84,7 @@ class Site:
         self.made = 0.0  # attempts so far
         self.orbit = 0.0  # retries that wait
         self.bucket = Bucket(call.rate_limit, dt) if call.rate_limit else None
-        self._budget: Final = Budget(call.budget, hosts, dt) if call.budget else None
+        self._budget: Final = Budget(call.paid_from, hosts, dt) if call.paid_from else None
         self._throttle: Final = Throttle(call.throttle, hosts, dt) if call.throttle else None
         self._circuit: Final = Circuit(call.breaker, hosts, dt) if call.breaker else None
         self._gate: Final = Gate(call.limit, hosts, dt) if call.limit else None

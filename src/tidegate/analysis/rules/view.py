@@ -226,8 +226,11 @@ def repeats_failures(call: Call) -> bool:
 
 
 def amplification(call: Call) -> float:
-    """Attempts per call while all of them fail: at most 1 + ratio under a budget."""
-    return min(tries(call), 1 + call.budget.ratio) if call.budget else float(tries(call))
+    """Attempts per call while none is answered in time: at most 1 + ratio under a budget."""
+    most = float(tries(call))
+    if call.hedge is not None and call.idempotent:
+        most *= 1 + call.hedge.max
+    return min(most, 1 + call.paid_from.ratio) if call.paid_from else most
 
 
 def patience(call: Call) -> float:

@@ -9,7 +9,7 @@ ends a call badly takes a turn of the loop, even if no time: refused retries mus
 """
 
 from collections.abc import Callable
-from typing import Any, Final, final
+from typing import Any, Final
 
 from tidegate.core.execution import ATTEMPT, WAIT, Execution
 from tidegate.core.outcome import (
@@ -37,9 +37,11 @@ _Ended = tuple[Any, Permit | Execution | None, Outcome | None]
 """A frame, the ticket of its attempt, and how that ended; None: it is the wait that has ended."""
 
 
-@final
 class CallSite:
-    """One call of one caller. `target` is the simulated service that it goes to."""
+    """One call of one caller. `target` is the simulated service that it goes to.
+
+    Where attempts have others beside them, `HedgedSite` takes its place.
+    """
 
     __slots__ = (
         "_begun",

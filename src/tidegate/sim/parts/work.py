@@ -11,8 +11,6 @@ from typing import Any, Final, Protocol, final
 
 import msgspec
 
-from tidegate.core.execution import Execution
-from tidegate.core.outcome import Permit
 from tidegate.units import Instant
 
 __all__ = ["NEVER", "OVER", "Attempt", "Frame", "Owner", "Request"]
@@ -46,11 +44,11 @@ class Attempt(msgspec.Struct, eq=False):
     Waiting in a queue and given up, it is 176 bytes with its two instants and its place.
 
     `sent` is when it left, and once it has arrived, when it did. `ticket` is what is to be settled
-    at its end: the permit of a first attempt, the execution of a later one. `depth` is how many
-    retries it is away from a request that is nobody's retry. `replica` and `work` are the callee's
-    side of it, which only a callee that cancels what is abandoned keeps: the frame while it makes
-    calls, OVER when there is nothing left to cancel. `effect`: it, or a call above it, must not be
-    done twice.
+    at its end: the permit of a first attempt, the execution of a later one, or the leg of a hedged
+    call. `depth` is how many retries it is away from a request that is nobody's retry. `replica`
+    and `work` are the callee's side of it, which only a callee that cancels what is abandoned
+    keeps: the frame while it makes calls, OVER when there is nothing left to cancel. `effect`: it,
+    or a call above it, must not be done twice.
     """
 
     site: Any
@@ -58,7 +56,7 @@ class Attempt(msgspec.Struct, eq=False):
     sent: Instant
     leaves_at: Instant
     depth: int
-    ticket: Permit | Execution | None
+    ticket: Any
     replica: Any = None
     work: Any = None
     effect: bool = False

@@ -21,7 +21,7 @@ from tidegate.analysis.rules.view import (
     tries,
 )
 from tidegate.settings.load import loads
-from tidegate.settings.policies import Backoff, Budget
+from tidegate.settings.policies import Backoff, Budget, Hedge
 from tidegate.settings.system import Call, Time
 from tidegate.units import HOUR, MILLISECOND, SECOND, parse_duration
 
@@ -38,6 +38,14 @@ def test_a_budget_bounds_the_load_and_never_adds_to_it() -> None:
     assert amplification(Call(attempts=3, budget=Budget(ratio=0.1))) == 1.1
     assert amplification(Call(attempts=2, budget=Budget(ratio=5))) == 2
     assert amplification(Call(budget=Budget(ratio=0.1))) == 1
+
+
+def test_a_hedge_asks_again_within_the_budget_that_it_has_in_any_case() -> None:
+    hedge = Hedge(after=SECOND)
+    assert amplification(Call(hedge=hedge)) == 1.1
+    assert amplification(Call(hedge=hedge, budget=Budget(ratio=5))) == 2
+    assert amplification(Call(hedge=hedge, attempts=3, budget=Budget(ratio=9))) == 6
+    assert amplification(Call(hedge=hedge, idempotent=False)) == 1
 
 
 def test_an_attempt_ends_at_the_earlier_of_timeout_and_deadline() -> None:
