@@ -23,7 +23,18 @@ from tidegate.runtime.observed import Observed
 from tidegate.runtime.timers import Cut, Line, line_of
 from tidegate.units import SECOND, Duration
 
-__all__ = ["answered", "armed", "cut", "disarm", "ended", "fall_back", "guarded", "left"]
+__all__ = [
+    "answered",
+    "arm",
+    "armed",
+    "cut",
+    "disarm",
+    "ended",
+    "fall_back",
+    "guarded",
+    "is_cut",
+    "left",
+]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -57,7 +68,7 @@ def guarded(  # noqa: C901 - flat, for the reason in its docstring
                 dependency.look(now)
             permit = pipeline.admit(now, inherited.depth)
             if type(permit) is not Permit:
-                refusal = dependency.refuse(now, permit, guard)
+                refusal = dependency.refuse(now, permit, guard.fallback)
         if type(permit) is not Permit:
             if pipeline.breaker is not None and pipeline.breaker.changes:  # brought by time itself
                 dependency.catch_up()
@@ -193,6 +204,29 @@ def armed(going: Call) -> tuple[Permit, asyncio.TimerHandle | None]:
     permit.holder = asyncio.current_task()
     loop = asyncio.get_running_loop()
     return permit, loop.call_later(timeout / SECOND, cut, permit)
+
+
+def arm(guard: Guard, permit: Permit) -> None:
+    """Set the timer of an attempt that may take as long as any other, with its task in its permit.
+
+    `guarded` has the same, written flat.
+    """
+    timeout = guard.pipeline.timeout
+    if timeout is None:
+        return
+    line: Line | None = guard.line
+    task = None
+    if line is not None and line.thread == get_ident():
+        task = asyncio.current_task(line.loop)
+    if line is None or task is None:
+        line, task = _here(guard, timeout)
+    permit.holder = task
+    line.arm(permit)
+
+
+def is_cut(permit: Permit | None) -> bool:
+    """Whether the attempt has been given up."""
+    return permit is not None and isinstance(permit.holder, Cut)
 
 
 def cut(permit: Permit) -> None:

@@ -61,10 +61,12 @@ async def _lead(
     kwargs: dict[str, Any],
 ) -> Any:
     """Make the call for everybody who waits for it."""
+    loop = asyncio.get_running_loop()
 
     def landing() -> None:
-        stale.land(flight, flight.landed.get_loop())
-        flight.landed.set_result(None)
+        landed = stale.land(flight, loop)
+        if landed is not None:
+            landed.set_result(None)
 
     with under_way(flight, landing):
         flight.value = await answer(*args, **kwargs)

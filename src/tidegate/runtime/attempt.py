@@ -10,16 +10,17 @@ nothing can be interrupted: hand `attempt.remaining()` on as the timeout of what
 
 from contextvars import Token
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, final
+from typing import TYPE_CHECKING, Any, Final, Self, final
 
 from tidegate.core.execution import REJECT
-from tidegate.core.outcome import SUCCESS, Outcome
+from tidegate.core.outcome import SUCCESS, Outcome, Permit
 from tidegate.errors import SettingsError
 from tidegate.runtime import context
 from tidegate.runtime.call import Call
 from tidegate.runtime.context import AMBIENT, Ambient, put_back
 from tidegate.runtime.guard import Guard
 from tidegate.runtime.observed import Observed
+from tidegate.units import Instant
 
 if TYPE_CHECKING:
     from asyncio import TimerHandle
@@ -36,11 +37,24 @@ class Attempt:
     passed inside, and in `async with` `AttemptTimeout` for an attempt that was given up.
     """
 
-    __slots__ = ("_before", "_going", "_guard", "_observed", "_said", "_timer")
+    __slots__ = (
+        "_before",
+        "_going",
+        "_guard",
+        "_inherited",
+        "_observed",
+        "_permit",
+        "_pipeline",
+        "_said",
+        "_timer",
+    )
 
     def __init__(self, guard: Guard) -> None:
         self._guard: Final = guard
-        self._going: Call | None = None
+        self._pipeline: Final = guard.pipeline
+        self._inherited: Ambient | None = None
+        self._permit: Permit | None = None  # of one that needs no execution as long as all is well
+        self._going: Call | None = None  # of any other
         self._observed: Observed | None = None
         self._said: Outcome | None = None
         self._before: Token[Ambient] | None = None
@@ -72,9 +86,13 @@ class Attempt:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        going = self._leave(error)
-        if going is None:
+        if self._is_unhindered(error):
             return
+        assert self._before is not None
+        put_back(self._before)
+        if error is None and self._ended_well():
+            return
+        going = self._by_the_book()
         if error is None:
             going.answered(None)
         else:
@@ -85,10 +103,10 @@ class Attempt:
 
     async def __aenter__(self) -> Self:
         self._enter()
-        if self._going is not None:
-            from tidegate.runtime import aio
-
-            _, self._timer = aio.armed(self._going)
+        if self._permit is not None:
+            _asyncio_driver().arm(self._guard, self._permit)
+        elif self._going is not None:
+            _, self._timer = _asyncio_driver().armed(self._going)
         return self
 
     async def __aexit__(
@@ -97,15 +115,17 @@ class Attempt:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        going = self._leave(error)
-        if going is None:
+        if self._is_unhindered(error):
             return
-        from tidegate.runtime import aio
-
+        assert self._before is not None
+        put_back(self._before)
         if self._timer is not None:
             self._timer.cancel()
+        aio = _asyncio_driver()
+        if error is None and not aio.is_cut(self._permit) and self._ended_well():
+            return
+        going = self._by_the_book()
         permit = going.execution.permit
-        assert permit is not None
         if error is None:
             aio.answered(going, permit, None)
         else:
@@ -115,13 +135,18 @@ class Attempt:
     # Both.
 
     def _enter(self) -> None:
-        guard = self._guard
-        if self._going is not None or self._observed is not None:
+        guard, dependency = self._guard, self._guard.dependency
+        if self._inherited is not None:
             raise RuntimeError("an attempt is one block: ask the guard for another")
-        inherited, now = AMBIENT.get(), guard.dependency.now()
+        inherited = self._inherited = AMBIENT.get()
+        now = dependency.now()
         if guard.mode != "enforce":
             self._observed = Observed(guard, inherited, now)
             self._observed.__enter__()
+            return
+        until = inherited.deadline
+        if self._pipeline.deadline is None and (until is None or until - now >= guard.whole):
+            self._before = AMBIENT.set(self._admitted(now, inherited))
             return
         going = Call(guard, inherited, now)
         going.last = True
@@ -130,18 +155,60 @@ class Attempt:
         self._going = going
         self._before = AMBIENT.set(going.inherits())
 
-    def _leave(self, error: BaseException | None) -> Call | None:
-        if self._observed is not None:
-            outcome = self._said
-            if outcome is None:
-                outcome = SUCCESS if error is None else self._guard.outcome_of(error)
-            self._observed.settle(outcome)
-            return None
-        assert self._before is not None
-        assert self._going is not None
-        put_back(self._before)
-        self._going.said = self._said
-        return self._going
+    def _admitted(self, now: Instant, inherited: Ambient) -> Ambient:
+        """The flat way in, as in `blocking.guarded`; what the block inherits."""
+        guard, dependency, pipeline = self._guard, self._guard.dependency, self._pipeline
+        with dependency.lock:
+            dependency.started += 1
+            if now >= dependency.look_at:
+                dependency.look(now)
+            permit = pipeline.admit(now, inherited.depth)
+            if type(permit) is not Permit:
+                refusal = dependency.refuse(now, permit, None)
+        if type(permit) is not Permit:
+            if pipeline.breaker is not None and pipeline.breaker.changes:  # brought by time itself
+                dependency.catch_up()
+            raise dependency.rejection(*refusal)
+        self._permit = permit
+        until = inherited.deadline if pipeline.timeout is None else now + pipeline.timeout
+        return Ambient(until, inherited.said, inherited.depth, inherited.payer or guard.payer)
+
+    def _is_unhindered(self, error: BaseException | None) -> bool:
+        """Whether nobody guards it; then all that is left is to count it."""
+        if self._observed is None:
+            return False
+        outcome = self._said
+        if outcome is None:
+            outcome = SUCCESS if error is None else self._guard.outcome_of(error)
+        self._observed.settle(outcome)
+        return True
+
+    def _ended_well(self) -> bool:
+        """Count a good end in time, if this is one."""
+        permit, dependency, pipeline = self._permit, self._guard.dependency, self._pipeline
+        if permit is None or (self._said is not None and self._said is not SUCCESS):
+            return False
+        now = dependency.now()
+        if now - permit.start > self._guard.whole:
+            return False
+        with dependency.lock:
+            pipeline.settle(now, permit, SUCCESS)
+            dependency.ok += 1
+        permit.holder = None
+        if pipeline.breaker is not None and pipeline.breaker.changes:
+            dependency.catch_up()
+        return True
+
+    def _by_the_book(self) -> Call:
+        """The call of an attempt whose end has something to say."""
+        going = self._going
+        if going is None:
+            assert self._permit is not None
+            assert self._inherited is not None
+            going = Call.after(self._guard, self._inherited, self._permit)
+            going.last = True
+        going.said = self._said
+        return going
 
     def _close(self, going: Call, error: BaseException | None) -> None:
         """Count the end. The block's own exception goes on by itself, ours takes its place."""
@@ -150,3 +217,16 @@ class Attempt:
             going.tally()
         else:
             going.end()
+
+
+_aio: Any = None
+
+
+def _asyncio_driver() -> Any:
+    """The module `aio`, once it is needed: importing it anew costs a microsecond each time."""
+    global _aio  # noqa: PLW0603 - one for the process, as modules are
+    if _aio is None:
+        from tidegate.runtime import aio
+
+        _aio = aio
+    return _aio

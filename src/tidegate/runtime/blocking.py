@@ -48,7 +48,7 @@ def guarded(guard: Guard, function: Callable[_P, _T]) -> Callable[_P, _T]:
                 dependency.look(now)
             permit = pipeline.admit(now, inherited.depth)
             if type(permit) is not Permit:
-                refusal = dependency.refuse(now, permit, guard)
+                refusal = dependency.refuse(now, permit, guard.fallback)
         if type(permit) is not Permit:
             breaker = pipeline.breaker
             if breaker is not None and breaker.changes:  # time itself may have brought it

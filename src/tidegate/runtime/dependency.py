@@ -223,12 +223,16 @@ class Dependency:
 
     # What went wrong, in words.
 
-    def refuse(self, now: Instant, answer: Rejection, view: View) -> tuple[Reason, Duration | None]:
-        """Under the lock: count a first attempt that is not sent; what its exception will say."""
+    def refuse(
+        self, now: Instant, answer: Rejection, fallback: object
+    ) -> tuple[Reason, Duration | None]:
+        """Under the lock: count a first attempt that is not sent, and whether a `fallback` is there
+        to answer; what its exception will say.
+        """
         reason = answer.reason
         self.refused[reason] += 1
         self.unsent += 1
-        if view.fallback is None:
+        if fallback is None:
             self.rejected += 1
         else:
             self.fallback += 1

@@ -231,9 +231,12 @@ class Guard:
 
     def attempt(self) -> "Attempt":
         """A guard around one block: `with` it, or `async with`. See `Attempt`."""
-        from tidegate.runtime.attempt import Attempt
+        global _attempt  # noqa: PLW0603 - importing it anew each time costs a microsecond
+        if _attempt is None:
+            from tidegate.runtime.attempt import Attempt
 
-        return Attempt(self)
+            _attempt = Attempt
+        return _attempt(self)
 
     def options(
         self,
@@ -300,6 +303,9 @@ class Guard:
 
     def __repr__(self) -> str:
         return f"<tidegate.Guard {self.name!r}>"
+
+
+_attempt: "type[Attempt] | None" = None
 
 
 def _flags(function: Any) -> int:

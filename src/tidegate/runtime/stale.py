@@ -110,14 +110,16 @@ _ASKED: Final[ContextVar[Asked]] = ContextVar("tidegate_stale")
 
 @final
 class Flight:
-    """A call that others wait for. `landed` is the driver's own way to wait."""
+    """A call that others may wait for. `landed` is the driver's own way to wait, made for the first
+    who does: nearly always nobody comes.
+    """
 
     __slots__ = ("asked", "error", "landed", "since", "value")
 
-    def __init__(self, since: Instant, asked: Asked, landed: Any) -> None:
+    def __init__(self, since: Instant, asked: Asked) -> None:
         self.since: Final = since
         self.asked: Final = asked
-        self.landed: Final = landed
+        self.landed: Any = None
         self.value: Any = _NOTHING
         self.error: BaseException | None = None
 
@@ -198,19 +200,22 @@ class Stale:
         with self._lock:
             flight = self._out.get(key)
             if flight is None or now - flight.since >= self._patience():
-                flight = self._out[key] = Flight(now, asked, landing())
+                flight = self._out[key] = Flight(now, asked)
+            elif flight.landed is None:
+                flight.landed = landing()
             return flight
 
     def alone(self, asked: Asked) -> Flight:
         """A call that nobody joins."""
-        return Flight(self.dependency.now(), asked, None)
+        return Flight(self.dependency.now(), asked)
 
-    def land(self, flight: Flight, where: Any = None) -> None:
-        """It is over, and nobody joins it any more."""
+    def land(self, flight: Flight, where: Any = None) -> Any:
+        """It is over, and nobody joins it any more; what those wait for who have, or None."""
         key = (where, flight.asked.key)
         with self._lock:
             if self._out.get(key) is flight:  # else another has taken over from one that hung
                 del self._out[key]
+            return flight.landed
 
     def wait(self, flight: Flight) -> float:
         """For how many seconds from now it is worth to wait for it."""
@@ -323,8 +328,9 @@ def _lead(
     """Make the call for everybody who waits for it."""
 
     def landing() -> None:
-        stale.land(flight)
-        flight.landed.set()
+        landed = stale.land(flight)
+        if landed is not None:
+            landed.set()
 
     with under_way(flight, landing):
         flight.value = answer(*args, **kwargs)
