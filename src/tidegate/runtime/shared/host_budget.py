@@ -87,10 +87,10 @@ class HostBudget:
         requests, deposited, retried, refused, recent, _ = self.original.totals(now)
         if self._claims != self._row.claims:
             self._claims = self._row.claims
-            self._left_requests = words[at + t.REQUESTS] - requests
-            self._left_deposited = words[at + t.DEPOSITED] - deposited
-            self._left_retried = words[at + t.RETRIED] - retried
-            self._left_refused = words[at + t.REFUSED] - refused
+            self._left_requests = _sane(words[at + t.REQUESTS]) - requests
+            self._left_deposited = _sane(words[at + t.DEPOSITED]) - deposited
+            self._left_retried = _sane(words[at + t.RETRIED]) - retried
+            self._left_refused = _sane(words[at + t.REFUSED]) - refused
             self._see_window(now)
         words[at + t.REQUESTS] = self._left_requests + requests
         words[at + t.DEPOSITED] = self._left_deposited + deposited
@@ -109,17 +109,17 @@ class HostBudget:
 
     def _requests_of_others(self) -> int:
         row = self._row
-        return sum(row.table.column(t.REQUESTS)) - row.words[row.at + t.REQUESTS]
+        return row.table.sane_sum(t.REQUESTS) - row.words[row.at + t.REQUESTS]
 
     def _hear(self, now: Instant, *, announced: int) -> None:
         row, original = self._row, self.original
-        column = row.table.column
+        table = row.table
         original.on_others(
             now,
-            deposited=sum(column(t.DEPOSITED)),
-            retried=sum(column(t.RETRIED)) - announced,
+            deposited=table.sane_sum(t.DEPOSITED),
+            retried=table.sane_sum(t.RETRIED) - announced,
             recent=self._recent + self._requests_of_others() - self._until_look,
-            forfeited=max(column(t.FORFEITED)),
+            forfeited=table.sane_max(t.FORFEITED),
         )
         row.words[row.at + t.FORFEITED] = original.totals(now).forfeited
         row.words[row.at + t.TOKENS] = max(0, round(original.tokens(now) * _MILLIONTHS))
@@ -131,3 +131,8 @@ class HostBudget:
     def snapshot(self, now: Instant) -> RetryBudgetSnapshot:
         """What a person would ask of it: tokens of the host, counters of this process."""
         return self.original.snapshot(now)
+
+
+def _sane(count: int) -> int:
+    """What a last owner has left; nothing, if it is more than any could count to."""
+    return count if count < t.DAMAGED else 0

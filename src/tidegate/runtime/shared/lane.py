@@ -15,7 +15,9 @@ Called under the lock of the guard. Nothing here waits.
 import atexit
 import logging
 import os
+import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Final, cast, final
 from weakref import WeakSet
 
@@ -159,13 +161,13 @@ class Lane:
             return
         try:
             table = Table.open(old.directory, old.name)
-        except InputError as error:
+        except (InputError, OSError) as error:
             _tell_once(str(error))
             return
         self._row.leave(table)
         self._hold_seen = -1
         old.close()
-        _log.warning("%s: the state shared by this host's processes began anew", table.name)
+        _say(f"{table.name}: the state shared by this host's processes began anew")
 
     # The hold.
 
@@ -233,14 +235,14 @@ def attach(name: str, pipelines: Callable[[], Iterable[Pipeline]], now: Instant)
         if directory is None or not place.can_share():
             return None
         table = Table.open(directory, name)
-    except InputError as error:
+    except (InputError, OSError) as error:
         _tell_once(str(error))
         return None
     url = os.environ.get(remote.VARIABLE)
     if url:
         remote.speak(name, directory, url)
     if table.replaced:
-        _log.warning("%s: the shared state was damaged and begins anew: %s", name, table.replaced)
+        _say(f"{name}: the shared state was damaged and begins anew: {table.replaced}")
     return Lane(table, pipelines, now)
 
 
@@ -250,7 +252,16 @@ _told: Final[set[str]] = set()
 def _tell_once(fault: str) -> None:
     if fault not in _told and len(_told) < 100:
         _told.add(fault)
-        _log.warning("this process shares nothing with others of its host: %s", fault)
+        _say(f"this process shares nothing with others of its host: {fault}")
+
+
+def _say(message: str) -> None:
+    """To the log, from a thread of its own: we are under a guard's lock, and a handler of the log
+    may send what it is told through that very guard.
+    """
+    say = threading.Thread(target=_log.warning, args=("%s", message), daemon=True)
+    with suppress(RuntimeError):  # at the end of the process no more threads are to be had
+        say.start()
 
 
 _lanes: Final[WeakSet[Lane]] = WeakSet()

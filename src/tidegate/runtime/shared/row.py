@@ -72,8 +72,11 @@ class Row:
 
     def _claim(self, now: Instant) -> bool:
         self._pid = os.getpid()
-        self._owner = owner = self._who()
-        index = self.table.claim(owner, self._kind)
+        try:
+            self._owner = owner = self._who()
+            index = self.table.claim(owner, self._kind)
+        except OSError:
+            self._owner, index = None, t.BUSY
         self.busy = index == t.BUSY
         if index < 0:
             self.at = 0

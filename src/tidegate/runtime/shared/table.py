@@ -59,6 +59,8 @@ PROCESS, OTHER_HOSTS = 0, 1
 """Kinds of rows. What other hosts have counted has a row of its own, which no process of this one
 ever takes over: it would pass the counts of others off as its own, and they would come back."""
 
+DAMAGED: Final = 1 << 62
+
 BUSY, FULL = -2, -1  # no row: others are claiming just now; all are taken
 
 _OVERFLOW_MAX: Final = (1 << 63) - 1
@@ -143,6 +145,8 @@ class Table:
             if seen.st_size != _SIZE:
                 return f"it has {seen.st_size} bytes and not {_SIZE}"
             table = cls(directory, name, mmap.mmap(fd, _SIZE), seen.st_ino)
+        except OSError as error:
+            raise InputError(f"cannot map the table of {name!r}: {error.strerror}") from None
         finally:
             os.close(fd)
         words = table.words
@@ -188,6 +192,18 @@ class Table:
         """One word of every row in use: `sum` of it is fast, and never waits."""
         begin = _HEAD + word
         return self.words[begin : begin + self.words[_H_USED] * ROW : ROW]
+
+    def sane_sum(self, word: int) -> int:
+        """The sum of a counter over all rows. One that no host could count to is damage, and 0."""
+        total = sum(self.column(word))
+        return total if total < DAMAGED else sum(v for v in self.column(word) if v < DAMAGED)
+
+    def sane_max(self, word: int) -> int:
+        """The largest of a counter, passing over damage as well."""
+        top = max(self.column(word), default=0)
+        return (
+            top if top < DAMAGED else max((v for v in self.column(word) if v < DAMAGED), default=0)
+        )
 
     def total(self, word: int) -> int:
         """The sum of one word over the rows of this host's processes, gone ones included."""
@@ -258,7 +274,10 @@ class Table:
             return
         fd = -1
         try:
-            with suppress(OSError), place.home(self.directory, create=False) as home:
+            with (
+                suppress(OSError, InputError),
+                place.home(self.directory, create=False) as home,
+            ):
                 flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
                 fd = os.open(place.filename(self.name), flags, dir_fd=home)
             yield fd >= 0 and _lock(fd, wait=wait)

@@ -107,6 +107,21 @@ def test_while_there_may_be_a_row_in_a_moment_nothing_is_granted(directory: Path
     assert process.retries(SECOND, 5) == 1
 
 
+@pytest.mark.parametrize("value", [2**64 - 1, 2**63, 2**62])
+@pytest.mark.parametrize("word", [t.REQUESTS, t.DEPOSITED, t.RETRIED, t.FORFEITED, t.REFUSED])
+def test_a_damaged_count_neither_breaks_a_call_nor_stops_or_frees_all_retries(
+    directory: Path, word: int, value: int
+) -> None:
+    table = Table.open(directory, "licences")
+    for number in (1, 2):
+        index = table.claim(this_process()._replace(namespace=number))
+        table.words[table.row(index) + word] = value
+    one = Process(directory, CALL, 0, 1)  # which takes over one of the damaged rows
+    one.request(0, SUCCESS, 100)
+    one.lane.look(0)
+    assert one.retries(0, 200) == 10
+
+
 def test_what_the_host_could_retry_is_shown(directory: Path) -> None:
     one, other = host(directory, CALL, 2)
     one.request(0, SUCCESS, 50)

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import threading
 from pathlib import Path
 from random import Random
 
@@ -28,6 +29,7 @@ CALL = Call(attempts=2, budget=policies.Budget(), breaker=policies.Breaker())
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(place.VARIABLE, str(tmp_path / "state"))
     monkeypatch.setattr(lanes, "_told", set())
+    monkeypatch.setattr(lanes, "_say", logging.getLogger("tidegate").warning)
     return tmp_path / "state"
 
 
@@ -201,6 +203,22 @@ def test_a_damaged_table_is_replaced_and_told(
     assert caplog.messages == [
         f"{NAME}: the shared state was damaged and begins anew: it has 0 bytes and not 69632"
     ]
+
+
+def test_the_log_is_told_from_a_thread_that_holds_no_lock(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    threads = []
+
+    class Thread(threading.Thread):
+        def start(self) -> None:
+            threads.append(self)
+            super().start()
+
+    monkeypatch.setattr(lanes.threading, "Thread", Thread)
+    lanes._say("100 % of it")
+    threads[0].join()
+    assert caplog.messages == ["100 % of it"]
 
 
 # Attaching.

@@ -1,7 +1,10 @@
 """A process is alive while it runs, and not when another has its number."""
 
+import errno
 import os
 from pathlib import Path
+
+import pytest
 
 from tidegate.runtime.shared.owner import is_alive, this_process
 
@@ -29,3 +32,14 @@ def test_a_process_that_has_ended_is_dead_before_and_after_its_parent_asks() -> 
     assert not is_alive(child)
     os.close(read)
     os.close(write)
+
+
+def test_who_cannot_be_looked_at_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    own = this_process()
+    monkeypatch.setattr("builtins.open", full)
+    alive = is_alive(own._replace(started=1))
+    monkeypatch.undo()
+    assert alive

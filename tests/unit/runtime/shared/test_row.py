@@ -72,6 +72,24 @@ def test_a_busy_table_is_asked_again_at_once(table: Table) -> None:
     assert not row.busy
 
 
+def test_where_nobody_can_tell_who_we_are_we_have_no_row_yet(table: Table) -> None:
+    def unknown() -> Owner:
+        raise OSError
+
+    row = Row(table, who=unknown)
+    assert not row.is_ours(0)
+    assert (row.at, row.busy) == (0, True)
+
+
+def test_a_directory_that_is_not_ours_any_more_costs_no_call_its_life(table: Table) -> None:
+    table.directory.chmod(0o777)
+    row = Row(table)
+    assert not row.is_ours(0)
+    assert row.busy
+    table.directory.chmod(0o700)
+    assert row.is_ours(SECOND)
+
+
 def test_what_others_had_fades_with_its_age(table: Table) -> None:
     row = Row(table)
     for number, at in ((1, 0), (2, 5 * SECOND)):
