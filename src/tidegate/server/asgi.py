@@ -177,8 +177,7 @@ class LoadShedder:
         if self._door.admission.decided:
             self._deliver()  # somebody who matters less had to make room
         if answer is not None and self._observes:
-            reason = self._would_be(now, answer)
-            self._door.on_refused(now, reason)
+            self._door.on_observed(now, answer)
             await self.app(scope, receive, send)
             return
         if type(answer) is Rejection:
@@ -299,12 +298,6 @@ class LoadShedder:
             return
         later = self._door.rates.retry_after(now, client)
         await self._refuse(now, Reason.RATE, scope, send, at_least=later)
-
-    def _would_be(self, now: Instant, answer: Waiting | Rejection) -> Reason:
-        if type(answer) is Rejection:
-            return answer.reason
-        self._door.admission.on_left(now, answer)
-        return Reason.WAITED
 
     async def _refuse(
         self, now: Instant, reason: Reason, scope: Scope, send: Send, at_least: Duration = 0

@@ -14,7 +14,8 @@ import msgspec
 
 from tidegate.core.admission import Admission, AdmissionSnapshot
 from tidegate.core.client_rates import ClientRates, ClientRatesSnapshot
-from tidegate.core.outcome import Reason
+from tidegate.core.fair_queue import Waiting
+from tidegate.core.outcome import Reason, Rejection
 from tidegate.errors import SettingsError, nearest
 from tidegate.runtime import clock as clocks
 from tidegate.runtime.keywords import value_of
@@ -62,13 +63,15 @@ class Rates(Protocol):
 class ShedderSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """What a person would ask of a shedder. `refused` has the reasons that occurred, by name.
 
-    In `observe` mode nobody was refused: it is who would have been. `cancelled` is work that was
+    In `observe` mode nobody was refused: it is who would have been, and `would_wait` who would have
+    waited first, for a place or for his refusal. `cancelled` is work that was
     stopped because nobody waited for it any more; `late` is work that was finished all the same.
     """
 
     mode: Mode
     door: AdmissionSnapshot
     refused: dict[str, int]
+    would_wait: int
     cancelled: int
     late: int
     rates: ClientRatesSnapshot | None
@@ -106,11 +109,20 @@ class Door:
         self.retry_after: Final = RetryAfter(*retry_after, SystemRandom())
         self.now: Callable[[], Instant] = clocks.current().now
         self.rate_refused = 0
+        self.would_wait = 0
         self.cancelled = 0
         self.late = 0
         self._log_at: Instant = 0
         self._logged = 0
         _doors.add(self)
+
+    def on_observed(self, now: Instant, answer: Waiting | Rejection) -> None:
+        """In `observe` mode: somebody goes in all the same who would have been told this."""
+        if type(answer) is Rejection:
+            self.on_refused(now, answer.reason)
+        else:
+            self.would_wait += 1
+            self.admission.on_left(now, answer)
 
     def on_refused(self, now: Instant, reason: Reason) -> None:
         """Somebody was refused: say so in the log, at most once in ten seconds."""
@@ -146,6 +158,7 @@ class Door:
             mode=self.mode,
             door=door,
             refused=refused,
+            would_wait=self.would_wait,
             cancelled=self.cancelled,
             late=self.late,
             rates=None if self.rates is None else self.rates.snapshot(now),

@@ -44,7 +44,6 @@ App: TypeAlias = Callable[[Environ, StartResponse], Iterable[bytes]]
 _READ: Final = {"HTTP_" + name.upper().replace("-", "_"): name for name in READ}
 
 _RATE: Final = REJECTIONS[Reason.RATE]
-_WAITED: Final = REJECTIONS[Reason.WAITED]
 
 _STATUS: Final = {
     429: "429 Too Many Requests",
@@ -122,11 +121,8 @@ class LoadShedder:
         inherited = NOTHING if door.trusts is None else self._inherited(now, environ)
         client = None if self._client is None else self._client(environ)
         answer, later = self._ask(now, inherited, client)
-        if door.mode == "observe":
-            if type(answer) is Rejection:
-                door.on_refused(now, answer.reason)
-            if answer is not None:
-                return self.app(environ, start_response)
+        if answer is False:
+            return self.app(environ, start_response)  # observed only
         if type(answer) is Rejection:
             return self._refuse(answer.reason, environ, start_response, later)
         return self._serve(door.now(), inherited, client, environ, start_response)
@@ -168,19 +164,25 @@ class LoadShedder:
     def _ask(
         self, now: Instant, inherited: Ambient, client: Hashable
     ) -> tuple[Rejection | bool | None, Duration]:
-        """Let in (None or True), or not, and then how long not. Waits as long as it is told to."""
+        """Let in (None or True), or not, and then how long not. Waits as long as it is told to.
+
+        False is to let in and not to count: whoever is only observed.
+        """
         door = self._door
         leaves_at = NEVER if inherited.deadline is None else inherited.deadline
         place = rank(inherited.rank, inherited.depth)
         with self._lock:
             if client is not None and door.rates and not door.rates.try_acquire(now, client):
                 door.rate_refused += 1
+                if door.mode == "observe":
+                    door.on_refused(now, Reason.RATE)
+                    return False, 0
                 return _RATE, door.rates.retry_after(now, client)
             answer = door.admission.try_admit(now, place, client, leaves_at)
+            if door.mode == "observe" and (type(answer) is Waiting or type(answer) is Rejection):
+                door.on_observed(now, answer)
+                return False, 0
             if type(answer) is Waiting:
-                if door.mode == "observe":
-                    door.admission.on_left(now, answer)
-                    return _WAITED, 0
                 answer.shell = Lock()
                 answer.shell.acquire()
             self._deliver()

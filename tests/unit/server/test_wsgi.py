@@ -164,6 +164,10 @@ def test_observing_refuses_nobody() -> None:
     assert [ask(shedder).code for _ in range(3)] == [200] * 3
     assert shedder.snapshot().door.inside == 1
     assert shedder.snapshot().door.waiting == 0
+    assert shedder.snapshot().would_wait == 2
+    busy = LoadShedder(streaming, limit=1, mode="observe")
+    assert [ask(busy).code for _ in range(3)] == [200] * 3
+    assert busy.snapshot().refused == {"limit": 2}
     full = LoadShedder(streaming, limit=1, mode="observe", client=by_address, client_rate=1.0)
     assert [ask(full).code for _ in range(3)] == [200] * 3
     assert full.snapshot().refused == {"rate": 2}

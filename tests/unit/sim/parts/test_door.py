@@ -1,5 +1,7 @@
 """The door of a simulated service, told in instants: the same admission as of a real server."""
 
+from typing import Any
+
 import pytest
 from stories import MS, Story, ms
 
@@ -12,9 +14,9 @@ from tidegate.sim.world import World
 from tidegate.units import SECOND
 
 
-def behind(limit: int = 1, *, service: object = None, **door: object) -> dict[str, Service]:
+def behind(limit: int = 1, *, service: object = None, **door: Any) -> dict[str, Service]:
     """One worker with 100 ms of work, behind a door that lets one in, unless told otherwise."""
-    admission = Admission(limit=Limit(max=limit), **({"order": "fifo"} | door))  # type: ignore[arg-type]
+    admission = Admission(limit=Limit(max=limit), **({"order": "fifo"} | door))
     extra = service if isinstance(service, dict) else {}
     return {"shop": Service(**({"workers": 1, "time": ms(100), "admission": admission} | extra))}
 
