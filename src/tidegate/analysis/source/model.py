@@ -69,14 +69,17 @@ class Site:
     """One call: what is called, where, and what repeats it within its own function.
 
     `layers` are innermost first; `absorbed` when no failure of it can leave the function. `client`
-    is the layer of the object it is called on, if that repeats by itself.
+    is the layer of the object it is called on, if that repeats by itself. `handed` are the
+    functions among its arguments, each with its place or its keyword.
     """
 
     target: str
     line: int
+    column: int = 0
     layers: tuple[Layer, ...] = ()
     absorbed: bool = False
     client: Layer | None = None
+    handed: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(slots=True, frozen=True)
@@ -95,7 +98,8 @@ class Function:
     """One function: its calls, and the layers around all of it (outermost first).
 
     `gives` is the loop around what it decorates, if it is a decorator that retries, and `defaults`
-    are its parameters that are numbers.
+    are its parameters that are numbers. If it rather calls what it is handed, `takes` is the name
+    and the place of that parameter.
     """
 
     name: str
@@ -105,6 +109,7 @@ class Function:
     sites: list[Site] = field(default_factory=list)
     wrappings: tuple[Wrapping, ...] = ()
     gives: Layer | None = None
+    takes: tuple[str, str] | None = None
     defaults: dict[str, int] = field(default_factory=dict)
 
     @property

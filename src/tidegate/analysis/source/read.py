@@ -44,7 +44,20 @@ def read(tree: ast.Module, *, name: str, file: str, package: bool) -> Source:
     placed = _placed(reader)
     module = remember(name, file, reader.functions, reader.calls, placed)
     export(module, scope, scopes, mounted)
-    return Source(file, module, scope, reader.functions, reader.calls, placed)
+    return Source(
+        file, module, scope, reader.functions, reader.calls, placed, _patches(reader.functions)
+    )
+
+
+def _patches(functions: list[Decorated]) -> bool:
+    """Whether `x.request = ...` stands anywhere."""
+    return any(
+        isinstance(target, ast.Attribute) and target.attr == "request"
+        for function in functions
+        for node in inside(function.node.body)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+    )
 
 
 @final

@@ -40,10 +40,26 @@ def remember(
         if key in seen:
             continue
         seen.add(key)
-        site = Site(target, call.node.lineno, call.layers, call.absorbed, call.client)
+        handed = tuple(_handed(call)) if call.client is None else ()
+        line, column = call.node.lineno, call.node.col_offset
+        site = Site(target, line, column, call.layers, call.absorbed, call.client, handed)
         module.functions[call.function.name].sites.append(site)
     _gives(placed, module)
     return module
+
+
+def _handed(call: Call) -> Iterator[tuple[str, str]]:
+    """Functions that are handed to a call: by their name, or a lambda that calls one."""
+    given = [(str(place), node) for place, node in enumerate(call.node.args)]
+    given += [(keyword.arg, keyword.value) for keyword in call.node.keywords if keyword.arg]
+    for place, node in given:
+        if isinstance(node, ast.Lambda) and isinstance(node.body, ast.Call):
+            node = node.body.func
+        elif not isinstance(node, ast.Name | ast.Attribute):
+            continue
+        target = dotted(node, call.scope)
+        if target is not None and "." in target and not target.endswith("()"):
+            yield place, target
 
 
 def _wrappings(function: Decorated) -> Iterator[Wrapping]:
@@ -71,6 +87,9 @@ def _gives(placed: list[Placed], module: Module) -> None:
             outer = _parameter_of(call.node.func, call.scope)
             if outer is None:
                 continue
+            if outer is call.scope:
+                _takes(call, place.layer, module)
+                continue
             top = outer
             while top.parent is not None and isinstance(top.parent.node, _FUNCTIONS):
                 top = top.parent
@@ -81,17 +100,36 @@ def _gives(placed: list[Placed], module: Module) -> None:
 
 
 def _parameter_of(node: ast.expr, scope: Scope) -> Scope | None:
-    """The function outside this one whose parameter is called."""
+    """The function whose parameter is called: this one, or one outside."""
     if not isinstance(node, ast.Name):
         return None
-    outer = None if scope.here(node.id) else scope.parent
+    outer: Scope | None = scope
     while outer is not None and not outer.here(node.id):
         outer = outer.parent
     if outer is None or not isinstance(outer.node, _FUNCTIONS):
         return None
-    given = outer.node.args
-    named = {a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
-    return outer if node.id in named else None
+    return outer if node.id in _parameters(outer.node) else None
+
+
+def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    given = node.args
+    return [a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+
+
+def _takes(call: Call, layer: Layer, module: Module) -> None:
+    """Mark a function that repeats what it is handed: `again(load)`."""
+    scope = call.scope
+    made = module.functions.get(scope.path)
+    if made is None or not isinstance(call.node.func, ast.Name):
+        return
+    if not isinstance(scope.node, _FUNCTIONS):
+        return
+    names = _parameters(scope.node)
+    if scope.parent is not None and scope.parent.is_class:
+        names = names[1:]
+    if call.node.func.id in names:
+        made.gives = layer
+        made.takes = call.node.func.id, str(names.index(call.node.func.id))
 
 
 def _defaults(node: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, int]:

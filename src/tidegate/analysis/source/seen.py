@@ -66,3 +66,4 @@ class Source:
     functions: list[Decorated]
     calls: list[Call]
     placed: list[Placed]
+    patched: bool = False  # some session's `request` is replaced: it may have a timeout since

@@ -104,6 +104,50 @@ def test_it_is_a_layer_where_it_is_used(
     assert [[step.bound for step in hit.path] for hit in found] == ([bounds] if bounds else [])
 
 
+TAKES = """
+import time, random, httpx
+def again(errors, work, *args):
+    for attempt in range(3):
+        try:
+            return work(*args)
+        except httpx.HTTPError:
+            time.sleep(random.random())
+    raise OSError
+class Box:
+    def again(self, work):
+        for attempt in range(5):
+            try:
+                return work()
+            except httpx.HTTPError:
+                time.sleep(random.random())
+        raise OSError
+"""
+DEEP = """
+import stamina, httpx
+@stamina.retry(on=httpx.HTTPError, attempts=4)
+def inner(): ...
+def plain(): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "bounds"),
+    [
+        ("again(x, inner)", ["3", "4"]),
+        ("again(x, work=inner)", ["3", "4"]),
+        ("again(x, lambda: inner(1))", ["3", "4"]),
+        ("Box().again(inner)", ["5", "4"]),
+        ("again(x, plain)", []),
+        ("again(inner, plain)", []),
+        ("again(x)", []),
+    ],
+)
+def test_a_function_may_repeat_what_it_is_handed(call: str, bounds: list[str]) -> None:
+    code = f"from own import again, Box\nfrom deep import inner, plain\ndef f(x):\n    {call}\n"
+    found = hits(code, own=TAKES, deep=DEEP)
+    assert [[step.bound for step in hit.path] for hit in found] == ([bounds] if bounds else [])
+
+
 def test_decorators_of_others_are_no_layer() -> None:
     code = "from own import other\nfrom deep import inner\n@other\ndef f():\n    inner()\n"
     assert hits(code, own="def other(f):\n    return f\n", deep=INNER) == []

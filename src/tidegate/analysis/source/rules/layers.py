@@ -132,9 +132,10 @@ class _Calls:
 
     def _callees(self, name: str) -> Iterator[str]:
         for site in self.functions[name].sites:
-            found = self._lead(site.target)
-            if isinstance(found, Function):
-                yield found.name
+            for target in (site.target, *(handed for _, handed in site.handed)):
+                found = self._lead(target)
+                if isinstance(found, Function):
+                    yield found.name
 
     def _of(self, function: Function) -> _Chain:
         """The worst chain that leaves a function."""
@@ -152,7 +153,7 @@ class _Calls:
             chain = _around(layer, chain, function)
         for wrapping in reversed(function.wrappings):
             found = self._lead(wrapping.name)
-            if isinstance(found, Function) and found.gives is not None:
+            if isinstance(found, Function) and found.gives is not None and not found.takes:
                 chain = _around(_used(found, found.gives, wrapping), chain, function)
         return chain
 
@@ -166,13 +167,31 @@ class _Calls:
             return _Chain((), frozenset((far.family,)))
         found = self._lead(site.target)
         if isinstance(found, Function):
-            return self._worst.get(found.name, _NOTHING)
+            inside = self._worst.get(found.name, _NOTHING)
+            handed = self._handed(found, site, function)
+            return handed if handed is not None and _heavier(handed, inside) else inside
         if isinstance(found, tuple):
             layer, target = found
             family = remote(target)
             if family is not None:
                 return _own(layer, function, site.line, family.family)
         return _NOTHING
+
+    def _handed(self, taker: Function, site: Site, function: Function) -> _Chain | None:
+        """The chain of what a call hands to a function that repeats it."""
+        if taker.takes is None or taker.gives is None:
+            return None
+        for place, target in site.handed:
+            if place in taker.takes:
+                below = self._below(Site(target, site.line, site.column), function)
+                here = replace(
+                    taker.gives,
+                    library=f"{taker.name.rpartition('.')[2]}()",
+                    line=site.line,
+                    column=site.column,
+                )
+                return _around(here, below, function)
+        return None
 
     def _lead(self, target: str) -> Function | tuple[Layer, str] | None:
         """What a dotted path leads to, over re-exports and objects of other modules."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from tidegate.analysis.source.clients import remote
 from tidegate.analysis.source.families import connects_only, families
-from tidegate.analysis.source.literals import argument, value
+from tidegate.analysis.source.literals import argument, is_none, value
 from tidegate.analysis.source.loops import GIVES_UP
 from tidegate.analysis.source.model import UNLIMITED, Wait
 from tidegate.analysis.source.rules.rule import Hit, Rule, at, repeats, times
@@ -116,6 +116,7 @@ def find(source: Source) -> Iterator[Hit]:
             yield from _refusals(placed)
         yield from _effects(placed)
         yield from _cancellation(placed)
+    yield from _tasks(source)
     for function in source.functions:
         for _, _, layer in function.decorators:
             if layer is not None and function.generates and layer.library in _GENERATORS:
@@ -137,6 +138,38 @@ def _unlimited(placed: Placed) -> Iterator[Hit]:
         return
     also = ", and without a wait" if layer.wait is Wait.NONE else ""
     yield Hit(UNLIMITED_RETRIES, *at(layer), f"{repeats(placed)} tries again without end{also}")
+
+
+def _tasks(source: Source) -> Iterator[Hit]:
+    """A celery task with `max_retries=None` that asks for a retry itself, with `self.retry`."""
+    asking = {id(call.function) for call in source.calls if _asks_for_retry(call)}
+    for function in source.functions:
+        if id(function) not in asking:
+            continue
+        for decorator, name, layer in function.decorators:
+            if layer is not None or not isinstance(decorator, ast.Call):
+                continue
+            task = (name or "").endswith((".task", ".shared_task"))
+            if task and is_none(argument(decorator, "max_retries")):
+                yield Hit(
+                    UNLIMITED_RETRIES,
+                    decorator.lineno,
+                    decorator.col_offset,
+                    decorator.end_lineno or decorator.lineno,
+                    f"celery on {function.label} tries again without end (max_retries=None)",
+                )
+
+
+def _asks_for_retry(call: Call) -> bool:
+    """`self.retry(...)` in a function whose first parameter is `self`."""
+    match call.node.func, call.function.node:
+        case (
+            ast.Attribute(value=ast.Name(id=owner), attr="retry"),
+            ast.FunctionDef(args=ast.arguments(args=[ast.arg(arg=first), *_])),
+        ):
+            return owner == first
+        case _:
+            return False
 
 
 def _waits(placed: Placed) -> Iterator[Hit]:

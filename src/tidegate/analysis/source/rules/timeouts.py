@@ -53,6 +53,8 @@ _VERBS: Final = ("get", "post", "put", "patch", "delete", "head", "options", "re
 _WAITING: Final[dict[str, _Waits]] = {
     **{f"requests.{verb}": _Waits(socket=False) for verb in _VERBS},
     **{f"requests.Session().{verb}": _Waits(socket=False) for verb in _VERBS},
+    "urllib3.request": _Waits(),
+    "urllib3.PoolManager().request": _Waits(),
     "urllib.request.urlopen": _Waits(2),
     "http.client.HTTPConnection": _Waits(2),
     "http.client.HTTPSConnection": _Waits(2),
@@ -87,7 +89,8 @@ def find(source: Source) -> Iterator[Hit]:
     for call in source.calls:
         if call.target is None or isinstance(follow(call.node.func, call.scope)[0], ast.Call):
             continue  # of a `partial` the other arguments stand elsewhere
-        yield from _waiting(call, strange)
+        if not (source.patched and call.target.startswith("requests.Session()")):
+            yield from _waiting(call, strange)
         yield from _unlimited(call)
         yield from _stub(call)
         yield from _cancelled(call)
@@ -123,12 +126,16 @@ def _waiting(call: Call, strange: set[ast.Call]) -> Iterator[Hit]:
         session = owner(call.node.func, call.scope)
         if session is None or session[0] in strange:
             return
+    if target.startswith("urllib3.PoolManager()"):
+        pool = owner(call.node.func, call.scope)
+        if pool is None or opaque(pool[0]) or argument(pool[0], "timeout") is not None:
+            return
     given = argument(call.node, "timeout", at=waits.at)
     if not is_none(given) and (given is not None or opaque(call.node)):
         return
     if target == "urllib.request.urlopen" and _is_local(call):
         return
-    name = target.replace("Session().", "Session.")
+    name = target.replace("().", ".")
     how = "no timeout" if given is None else "timeout=None"
     hit = _hit(NO_TIMEOUT, call, f"{name}() has {how}: it waits for ever, and so does its caller")
     yield hit._replace(unless="socket.setdefaulttimeout") if waits.socket else hit

@@ -128,6 +128,22 @@ def test_a_retry_of_a_generator_says_what_it_does() -> None:
     assert broken(HEAD + code) == []
 
 
+@pytest.mark.parametrize(
+    ("decorator", "body", "rules"),
+    [
+        ("app.task(bind=True, max_retries=None)", "raise self.retry()", ["unlimited-retries"]),
+        ("celery.shared_task(bind=True, max_retries=None)", "self.retry()", ["unlimited-retries"]),
+        ("app.task(bind=True, max_retries=3)", "raise self.retry()", []),
+        ("app.task(bind=True)", "raise self.retry()", []),
+        ("app.task(max_retries=None)", "other.retry()", []),
+        ("app.route(max_retries=None)", "self.retry()", []),
+    ],
+)
+def test_tasks_that_ask_for_a_retry(decorator: str, body: str, rules: list[str]) -> None:
+    code = f"import celery\nfrom proj import app\n@{decorator}\ndef f(self):\n    {body}\n"
+    assert broken(code) == rules
+
+
 def test_who_polls_may_do_it_at_steady_intervals() -> None:
     code = "@tenacity.retry(stop=STOP, wait=tenacity.wait_fixed(1))\ndef {}(): ..."
     assert broken(HEAD + code.format("wait_for_port")) == []

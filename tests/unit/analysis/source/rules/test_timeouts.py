@@ -4,6 +4,7 @@ import pytest
 from source_code import broken, hits
 
 HEAD = """
+import urllib3
 import requests, httpx, httpx2, aiohttp, urllib.request, smtplib, socket, psycopg2, redis, openai
 import http.client, sqlalchemy, asyncio
 from functools import partial
@@ -19,6 +20,8 @@ from pay import pay_pb2_grpc
         "requests.request('GET', u)",
         "s = requests.Session()\ns.post(u)",
         "with requests.Session() as s:\n    s.get(u)",
+        "urllib3.request('GET', u)",
+        "p = urllib3.PoolManager()\np.request('GET', u)",
         "urllib.request.urlopen(u)",
         "urllib.request.urlopen(u, None)",
         "smtplib.SMTP('mail')",
@@ -50,6 +53,9 @@ def test_calls_that_wait_for_ever(code: str) -> None:
         "partial(requests.get, timeout=3)(u)",
         "s = requests.Session()\ns.mount('https://', WithTimeout())\ns.get(u)",
         "def f(s: requests.Session):\n    s.get(u)",
+        "s = requests.Session()\ns.request = partial(s.request, timeout=3)\ns.get(u)",
+        "urllib3.request('GET', u, timeout=3)",
+        "p = urllib3.PoolManager(timeout=3)\np.request('GET', u)",
         "urllib.request.urlopen(u, None, 3)",
         "urllib.request.urlopen('file:///etc/hosts')",
         "smtplib.SMTP('mail', timeout=3)",
