@@ -34,6 +34,9 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run_hold(arguments: argparse.Namespace) -> int:
     """Hold it, and say who is reached."""
+    from tidegate.runtime.shared import place
+
+    base, now, wall = place.directory(), time.monotonic_ns(), time.time()
     from tidegate.runtime.shared import hold as holds
     from tidegate.runtime.shared.status import status
     from tidegate.runtime.shared.store import Command
@@ -41,7 +44,6 @@ def run_hold(arguments: argparse.Namespace) -> int:
 
     name, author = arguments.name, arguments.author or holds.author()
     duration = None if arguments.duration is None else _duration(arguments.duration)
-    base, now, wall = holds.directory(), time.monotonic_ns(), time.time()
     store, number = _others()
     known = names(base)
     held = holds.hold(
@@ -78,11 +80,13 @@ def _reached(seen: "GuardStatus") -> str:
 
 def run_release(arguments: argparse.Namespace) -> int:
     """Release it."""
+    from tidegate.runtime.shared import place
+
+    base, now, wall = place.directory(), time.monotonic_ns(), time.time()
     from tidegate.runtime.shared import hold as holds
     from tidegate.runtime.shared.store import Command
 
     name, author = arguments.name, arguments.author or holds.author()
-    base, now, wall = holds.directory(), time.monotonic_ns(), time.time()
     store, number = _others()
     elsewhere = None if store is None else _last(store, name)
     try:

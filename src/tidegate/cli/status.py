@@ -24,11 +24,12 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one guard or all."""
-    from tidegate.runtime.shared import hold as holds
+    from tidegate.runtime.shared import place
+
+    base, now = place.directory(), time.monotonic_ns()
     from tidegate.runtime.shared.status import status
     from tidegate.runtime.shared.table import names
 
-    base, now = holds.directory(), time.monotonic_ns()
     known = names(base)
     wanted = known if arguments.name is None else [arguments.name]
     try:

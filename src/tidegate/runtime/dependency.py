@@ -199,9 +199,12 @@ class Dependency:
             self.look_at = _NEVER
             return
         if self.lane is None:
-            from tidegate.runtime.shared.lane import attach
+            from tidegate.runtime.shared.place import can_share
 
-            self.lane = attach(self.name, self._pipelines, now)
+            if can_share():
+                from tidegate.runtime.shared.lane import attach
+
+                self.lane = attach(self.name, self._pipelines, now)
         else:
             self.lane.look(now)
         self.look_at = _NEVER if self.lane is None else self.lane.look_at

@@ -23,23 +23,13 @@ from tidegate.runtime.shared.store import Command
 from tidegate.runtime.shared.table import Hold, Table, names
 from tidegate.units import DAY, SECOND, Duration, Instant
 
-__all__ = ["AUDIT", "author", "directory", "hold", "hold_in_force", "obey", "release"]
+__all__ = ["AUDIT", "author", "hold", "hold_in_force", "obey", "release"]
 
 AUDIT: Final = "audit.jsonl"
 
 _AUDIT_MAX: Final = 512 * 1024  # bytes; then it is moved aside, over the one moved aside before
 _TEXT_MAX: Final = 200  # characters of a reason or a name: a line of a log
 _FOR_MAX: Final = 365 * DAY
-
-
-def directory() -> Path:
-    """The directory of this user's processes; InputError where nothing is shared."""
-    base = place.base()
-    if base is None:
-        raise InputError(f"{place.VARIABLE} is off: no process of this user shares anything")
-    if not place.can_share():
-        raise InputError("processes share nothing on this system: it needs Linux and /proc")
-    return base
 
 
 def author() -> str:

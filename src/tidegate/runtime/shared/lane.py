@@ -228,11 +228,12 @@ def _originals(
 def attach(name: str, pipelines: Callable[[], Iterable[Pipeline]], now: Instant) -> Lane | None:
     """Join a guard to the other processes of this host; None where that cannot be.
 
+    To be asked where `place.can_share`.
     `now` is the machine's monotonic clock, in nanoseconds. Why it cannot be is logged, once.
     """
     try:
         directory = place.base()
-        if directory is None or not place.can_share():
+        if directory is None:
             return None
         table = Table.open(directory, name)
     except (InputError, OSError) as error:

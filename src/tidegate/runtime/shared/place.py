@@ -8,6 +8,9 @@ What is in it is believed because nobody else can write there: the directory is 
 closed to group and others, and nothing on the way into it is a symbolic link. It is of this boot,
 because the boot's id is part of its path: instants of the monotonic clock mean nothing after it.
 So does the time namespace, in which that clock may be another.
+
+Alone in this folder, this module can be imported on every system: who asks `can_share` first needs
+no other.
 """
 
 import os
@@ -25,7 +28,7 @@ from tidegate.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["SUFFIX", "VARIABLE", "base", "can_share", "check_name", "filename", "home"]
+__all__ = ["SUFFIX", "VARIABLE", "base", "can_share", "check_name", "directory", "filename", "home"]
 
 VARIABLE: Final = "TIDEGATE_STATE_DIR"
 SUFFIX: Final = ".guard"
@@ -52,6 +55,16 @@ def base(environ: Mapping[str, str] | None = None) -> Path | None:
 def can_share() -> bool:
     """Whether this system has what sharing needs: Linux and its `/proc`."""
     return sys.platform == "linux" and Path("/proc/sys/kernel/random/boot_id").exists()
+
+
+def directory() -> Path:
+    """The directory of this user's processes, for a command; InputError where none is shared."""
+    if not can_share():
+        raise InputError("processes share nothing on this system: it needs Linux and /proc")
+    found = base()
+    if found is None:
+        raise InputError(f"{VARIABLE} is off: no process of this user shares anything")
+    return found
 
 
 @contextmanager

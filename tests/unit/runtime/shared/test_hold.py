@@ -152,14 +152,3 @@ def test_who_is_at_the_keyboard(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SUDO_USER")
     monkeypatch.setattr(os, "geteuid", lambda: 2**31 - 9)
     assert holds.author() == f"user {2**31 - 9}"
-
-
-def test_where_nothing_is_shared_nothing_can_be_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(place.VARIABLE, "off")
-    with pytest.raises(InputError, match="TIDEGATE_STATE_DIR is off"):
-        holds.directory()
-    monkeypatch.setenv(place.VARIABLE, "/tmp/x")
-    assert holds.directory() == Path("/tmp/x")
-    monkeypatch.setattr(place, "can_share", lambda: False)
-    with pytest.raises(InputError, match="it needs Linux"):
-        holds.directory()

@@ -231,14 +231,6 @@ def test_sharing_can_be_switched_off(directory: Path, monkeypatch: pytest.Monkey
     assert not directory.exists()
 
 
-def test_where_there_is_no_proc_nothing_is_shared(
-    directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(place, "can_share", lambda: False)
-    pipeline = Pipeline(CALL, Random(1))
-    assert attach(NAME, lambda: [pipeline], 0) is None
-
-
 def test_a_directory_of_somebody_else_is_told_once_and_not_used(
     directory: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,6 +1,8 @@
 """The directory in which processes meet is the user's own, of this boot, or it is refused."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -103,3 +105,32 @@ def test_every_name_has_a_file_of_its_own() -> None:
     assert len(set(files)) == len(names)
     assert all("/" not in file and len(file.encode()) <= 255 for file in files)
     assert not {".", ".."} & set(files)
+
+
+def test_where_nothing_is_shared_a_command_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(place.VARIABLE, "off")
+    with pytest.raises(InputError, match="TIDEGATE_STATE_DIR is off"):
+        place.directory()
+    monkeypatch.setenv(place.VARIABLE, "/tmp/x")
+    assert place.directory() == Path("/tmp/x")
+    monkeypatch.setattr(place, "can_share", lambda: False)
+    with pytest.raises(InputError, match="it needs Linux"):
+        place.directory()
+
+
+def test_what_other_systems_lack_is_asked_for_only_where_it_is() -> None:
+    """Windows has neither fcntl nor pwd: a guard, and the sentence of a command, need none."""
+    script = (
+        "import sys, tidegate;"
+        "sys.modules |= dict.fromkeys(['fcntl', 'pwd', 'mmap']);"
+        "from tidegate.runtime.shared import place; place.can_share = lambda: False;"
+        "assert tidegate.guard('x')(lambda: 5)() == 5;"
+        "from tidegate.cli.main import main;"
+        "sys.exit(main(['hold', 'x', '--reason', 'y']) * 10 + main(['status']))"
+    )
+    environ = {**os.environ, place.VARIABLE: "/nowhere"}
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, env=environ, check=False
+    )
+    assert run.stderr.decode().count("it needs Linux and /proc") == 2
+    assert run.returncode == 22
