@@ -1,6 +1,6 @@
 """How much of what a slow server can still do is kept in a storm, by which protection?
 
-    python benchmarks/storm.py [runs] [seconds]
+    python benchmarks/storm.py [runs] [seconds] [words of a variant's name]
 
 The storm of `examples/storm.yaml` on real processes: 8 workers of 40 ms, 140 requests a second, 500
 ms, three retries at once, three times slower for 20 seconds (or as many as are given). Of each
@@ -28,7 +28,8 @@ from tidegate.lab.storm import Series, Storm, guarded, predicted, story, told
 from tidegate.settings.admission import Admission
 from tidegate.settings.load import load
 from tidegate.settings.policies import Limit
-from tidegate.settings.system import Time
+from tidegate.settings.system import Client, Time
+from tidegate.sim.world import World
 from tidegate.units import MILLISECOND, SECOND
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "storm.yaml"
@@ -37,12 +38,39 @@ DOOR = Admission(limit=Limit(max=8), queue=16)  # what the server has: 8 workers
 
 
 class Variant(NamedTuple):
-    """One protection: who is guarded, and what the clients tell."""
+    """One protection: who is guarded, and what the clients tell.
+
+    `callers` is how many keep policies of their own in the simulation; 0: it cannot play it.
+    """
 
     name: str
     storm: Storm
     live: Callable[[Storm, int], Series]
-    simulated: bool = True
+    callers: int = 1
+
+
+def apart(storm: Storm, seed: int, callers: int) -> Series:
+    """What the simulator says of as many clients, each with its part of the load and a guard."""
+    if callers == 1:
+        return predicted(storm, seed)
+    rate = storm.rate / callers
+    call = msgspec.structs.replace(storm.call, to=storm.service_name)
+    clients = {
+        f"{storm.client} {number}": Client(rate=rate, calls={f"{storm.call_name} {number}": call})
+        for number in range(callers)
+    }
+    world = World(
+        msgspec.structs.replace(storm.system, clients=clients, triggers={}),
+        seed=seed,
+        horizon=storm.whole + SECOND,
+    )
+    world.plan(storm.trigger_name, storm.trigger, storm.before)
+    world.run(storm.whole + SECOND)
+    seconds = storm.whole // SECOND
+    tallies = [client.tally for client in world.clients.values()]
+    rows = [[t.offered for t in tallies], [t.good for t in tallies], [t.eventual for t in tallies]]
+    rows.append([call.attempts for call in world.calls.values()])
+    return Series(*([sum(s) for s in zip(*row, strict=True)][:seconds] for row in rows), seed=seed)
 
 
 def variants(storm: Storm) -> list[Variant]:
@@ -61,6 +89,7 @@ def variants(storm: Storm) -> list[Variant]:
             "guarded clients, in four processes",
             with_guard,
             lambda s, n: live(s, n, guard=True, processes=4),
+            callers=4,
         ),
         Variant(
             "the same, and one limit of 24 for the host",
@@ -76,31 +105,31 @@ def variants(storm: Storm) -> list[Variant]:
             "guarded server, clients that tell it nothing",
             storm,
             lambda s, n: live(s, n, guard=False, door=DOOR),
-            simulated=False,
+            callers=0,
         ),
         Variant(
             "guarded server, clients that mark retries",
             storm,
             lambda s, n: live(s, n, guard=False, door=DOOR, tells=True),
-            simulated=False,
+            callers=0,
         ),
         Variant(
             "guarded server, clients in four processes",
             storm,
             lambda s, n: live(s, n, guard=False, door=DOOR, processes=4),
-            simulated=False,
+            callers=0,
         ),
         Variant(
             "both, retries not marked",
             with_guard,
             lambda s, n: live(s, n, guard=True, door=DOOR),
-            simulated=False,
+            callers=0,
         ),
         Variant(
             "both, retries marked",
             with_guard,
             lambda s, n: live(s, n, guard=True, door=DOOR, tells=True),
-            simulated=False,
+            callers=0,
         ),
     ]
 
@@ -124,12 +153,15 @@ def main() -> None:
         f" seeds 1..{runs}, simulated 1..20; bar {BAR:.0%}, back within {BACK} s\n"
     )
     print(f"{'':46} {'kept of what is left':26} {'simulated':24} {'back':12} attempts/s")
-    for name, played, run, simulated in variants(storm):
+    wanted = " ".join(sys.argv[3:])
+    for name, played, run, callers in variants(storm):
+        if wanted not in name:
+            continue
         seen = [run(played, seed) for seed in range(1, runs + 1)]
         measured = told(played, "guarded", "measured", seen)
         said = "-"
-        if simulated:
-            model = [predicted(played, seed) for seed in range(1, 21)]
+        if callers:
+            model = [apart(played, seed, callers) for seed in range(1, 21)]
             said = share(told(played, "guarded", "simulated", model).kept)
         doubt = sum(bool(series.doubt) for series in seen)
         print(
