@@ -112,7 +112,7 @@ class LoadShedder:
         if isinstance(cancel_on_disconnect, bool):
             cancel_on_disconnect = SAFE if cancel_on_disconnect else ()
         self._stoppable: Final = frozenset(cancel_on_disconnect)
-        self._nursery: Final = Nursery()
+        self._nursery: Final = Nursery(self._read_clock)
         self._loop: asyncio.AbstractEventLoop | None = None  # on which the timer is armed
 
     def snapshot(self) -> ShedderSnapshot:
@@ -205,9 +205,8 @@ class LoadShedder:
         door = self._door
         deadline = inherited.deadline
         if watch.stoppable:
+            watch.deadline = deadline
             self._nursery.add(now, watch)
-            if deadline is not None:
-                watch.expire_in(max(0, deadline - now))
         outcome = FAILURE
         ours = closed = False
         try:
@@ -248,6 +247,9 @@ class LoadShedder:
         self._door.admission.on_done(ended, began, outcome, client)
         if self._door.admission.decided:
             self._deliver()
+
+    def _read_clock(self) -> Instant:
+        return self._door.now()  # whichever clock it is by then
 
     # Private parts: waiting.
 

@@ -6,9 +6,9 @@ stands between the two: it listens while the application does not, hands on what
 and when the client leaves, or the deadline passes, it cancels the request's task. Once the answer
 is out nothing is cancelled: what runs then is meant to outlive the request.
 
-Listening takes a task of its own, 5 us of it. Most requests are over before it would pay, so one
-begins to listen for those alone that have gone on for `GRACE`: they stand in a `Nursery`, one line
-and one timer for all, since all grow up at the same age.
+Listening takes a task of its own and a deadline a timer, 5 us and 3 us of CPU. Most requests are
+over before either would pay, so they are for those alone that have gone on for `GRACE`: until then
+all stand in a `Nursery`, one line and one timer for all, since all grow up at the same age.
 """
 
 import asyncio
@@ -41,14 +41,16 @@ class Watch(msgspec.Struct, eq=False):
     """One request of an application, and who waits for it.
 
     `receive` and `send` are what the application gets in place of the server's. `stoppable` is
-    whether its task may be cancelled now; `gone` whether the client left before the answer was
-    complete, `expired` whether the deadline passed; `started` whether the answer has begun.
+    whether its task may be cancelled now, `deadline` when it is to be; `gone` whether the client
+    left before the answer was complete, `expired` whether the deadline passed; `started` whether
+    the answer has begun.
     """
 
     task: "asyncio.Task[Any]"
     server_receive: Receive
     server_send: Send
     stoppable: bool = True
+    deadline: Instant | None = None
     started: bool = False
     complete: bool = False
     gone: bool = False
@@ -106,9 +108,11 @@ class Watch(msgspec.Struct, eq=False):
         self.listener = listener
         listener.add_done_callback(self._on_heard)
 
-    def expire_in(self, time: Duration) -> None:
-        """Stop the work in so long, when its deadline passes."""
-        self.timer = asyncio.get_running_loop().call_later(time / SECOND, self._on_expired)
+    def expire(self, now: Instant) -> None:
+        """Stop the work when its deadline passes, if it has one."""
+        if self.deadline is not None:
+            left = max(0, self.deadline - now) / SECOND
+            self.timer = asyncio.get_running_loop().call_later(left, self._on_expired)
 
     def close(self) -> bool:
         """The work has ended, somehow. Whether it was we, and only we, who stopped it."""
@@ -150,17 +154,21 @@ class Watch(msgspec.Struct, eq=False):
 
 @final
 class Nursery:
-    """Requests that are too young to be listened for, the oldest first."""
+    """Requests that are too young to be looked after, the oldest first. `now` reads the clock."""
 
-    __slots__ = ("_line", "_loop")
+    __slots__ = ("_line", "_loop", "_now")
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], Instant]) -> None:
+        self._now: Final = now
         self._line: Final[deque[tuple[Instant, Watch]]] = deque()
         # The loop on which the timer is armed; another one means that the first was closed.
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def add(self, now: Instant, watch: Watch) -> None:
-        """Listen for this one's client once it has gone on for `GRACE`."""
+        """Look after this one once it has gone on for `GRACE`, or at once if that is too late."""
+        if watch.deadline is not None and watch.deadline - now < GRACE:
+            watch.expire(now)
+            watch.deadline = None
         self._line.append((now + GRACE, watch))
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
@@ -168,7 +176,7 @@ class Nursery:
             loop.call_later(GRACE / SECOND, self._grow_up)
 
     def _grow_up(self) -> None:
-        """Listen for all that are old enough, and come back for the rest."""
+        """Look after all that are old enough, and come back for the rest."""
         line, self._loop = self._line, None
         # Up to a hundredth of the grace too early is as good as in time, and saves a timer.
         due = line[0][0] + GRACE // 100 if line else 0
@@ -176,6 +184,7 @@ class Nursery:
             _, watch = line.popleft()
             if not watch.over:
                 watch.listen()
+                watch.expire(self._now())
         if line:
             self._loop = asyncio.get_running_loop()
             self._loop.call_later((line[0][0] - due) / SECOND, self._grow_up)

@@ -185,7 +185,10 @@ def test_a_server_that_fails_to_tell_is_the_application_s_to_meet() -> None:
 def test_the_time_ends_the_work() -> None:
     async def main() -> None:
         watch, task = under_watch(Exchange(), sleeps)
-        watch.expire_in(3 * SECOND)
+        watch.expire(0)
+        assert watch.timer is None  # there is no deadline
+        watch.deadline = 5 * SECOND
+        watch.expire(2 * SECOND)
         assert await task
         assert watch.expired
         assert asyncio.get_running_loop().time() == pytest.approx(3)
@@ -197,7 +200,7 @@ def test_the_young_are_listened_for_when_they_are_old_enough() -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, SecondsLoop)
-        nursery = Nursery()
+        nursery = Nursery(lambda: loop.now)
         exchanges = [Exchange() for _ in range(3)]
         watches = []
         for exchange in exchanges:
@@ -219,8 +222,25 @@ def test_the_young_are_listened_for_when_they_are_old_enough() -> None:
     run(main())
 
 
+@pytest.mark.parametrize("left", [GRACE // 4, GRACE - 1, GRACE, 3 * GRACE])
+def test_a_deadline_holds_whether_it_is_shorter_than_childhood_or_not(left: int) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SecondsLoop)
+        nursery = Nursery(lambda: loop.now)
+        watch, task = under_watch(Exchange(), sleeps)
+        watch.deadline = left
+        nursery.add(0, watch)
+        assert (watch.timer is not None) == (left < GRACE)
+        assert await task
+        assert watch.expired
+        assert loop.now == pytest.approx(left, abs=1000)
+
+    run(main())
+
+
 def test_a_nursery_outlives_the_loop_it_was_used_on() -> None:
-    nursery = Nursery()
+    nursery = Nursery(lambda: 0)
 
     async def main() -> int:
         loop = asyncio.get_running_loop()
