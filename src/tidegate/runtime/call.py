@@ -5,7 +5,7 @@ lock; what a visit leaves behind, changes of state and counters, is seen to on t
 neither threads nor tasks: the two drivers, `blocking` and `aio`, sleep and send for it.
 """
 
-from typing import Any, Final, final
+from typing import Any, Final
 
 from tidegate.core.execution import ATTEMPT, COMPLETE, REJECT, Execution, Step
 from tidegate.core.outcome import IGNORED, SUCCESS, TIMEOUT, Outcome, Permit, Reason
@@ -24,7 +24,6 @@ FALL_BACK: Final[Any] = object()
 """What `Call.end` gives when the guard's fallback is to answer."""
 
 
-@final
 class Call:
     """One guarded call. `result` or `error` is what its latest attempt gave.
 
@@ -54,7 +53,7 @@ class Call:
         own = guard.pipeline.deadline
         if own is not None and (deadline is None or now + own < deadline):
             deadline = now + own
-        self.execution: Final = Execution(guard.pipeline, deadline, inherited.depth)
+        self.execution = Execution(guard.pipeline, deadline, inherited.depth)
         self.result: Any = _NOT_YET
         self.error: BaseException | None = None
         self.last = False
@@ -173,6 +172,7 @@ class Call:
     def stop(self, outcome: Outcome = IGNORED) -> Step:
         """Whoever waited has gone; `outcome` is what that says about the dependency."""
         dependency, execution = self.dependency, self.execution
+        self._no_answer()
         with dependency.lock:
             if execution.permit is not None:
                 dependency.outcomes[outcome] += 1
@@ -190,6 +190,7 @@ class Call:
 
     def leave(self) -> None:
         """Whoever waited has gone, and it is not known yet why: `settle_left` says it later."""
+        self._no_answer()
         self.execution.permit = None
         self.execution.outcome = IGNORED
 
@@ -216,16 +217,25 @@ class Call:
             dependency.tell(changes)
         return COMPLETE
 
+    def _no_answer(self) -> None:
+        """What an earlier attempt gave is no answer to who has gone."""
+        self.result = _NOT_YET
+
     def _count(self, step: Step) -> None:
         """Under the lock: what a decision about another attempt means for the counters."""
         dependency = self.dependency
-        reason = self.execution.stopped_by
         if step is ATTEMPT:
             dependency.retries += 1
             if self.execution.permit is None:  # a pipeline with nothing to ask is not asked
                 self.execution.permit = Permit(dependency.now())
-        elif reason is not None and reason not in _NOT_REFUSED:
-            dependency.refused[reason] += 1
+        else:
+            self._count_refused()
+
+    def _count_refused(self) -> None:
+        """Under the lock: another attempt was wanted, and why there is none."""
+        reason = self.execution.stopped_by
+        if reason is not None and reason not in _NOT_REFUSED:
+            self.dependency.refused[reason] += 1
 
     def _count_unsent(self) -> None:
         reason = self.execution.stopped_by

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 import tidegate
-from tidegate import AttemptTimeout, DeadlineExceeded
+from tidegate import AttemptTimeout, DeadlineExceeded, Outcome, Verdict
 from tidegate.runtime.registry import _forget
 from tidegate.testing import ManualClock, after, run, scripted
 
@@ -151,6 +151,29 @@ def test_a_user_who_leaves_between_two_attempts_has_failed_once():
         return counts(guard)
 
     assert run(main()) == {"started": 1, "failed": 1, "failure": 1}
+
+
+@pytest.mark.parametrize("until", [None, 2.0])  # by hand, and by a deadline further out
+def test_a_call_that_is_cancelled_never_gives_what_an_earlier_attempt_gave(until):
+    def judge(answer):
+        return Verdict(Outcome.OVERLOADED) if answer == "503" else None
+
+    async def main():
+        guard = d(attempts=2, backoff=None, judge=judge)
+        stub = scripted("503", after(5.0, "never"))
+        with tidegate.deadline(60.0 if until is None else until):
+            task = asyncio.create_task(guard.acall(stub.acall))
+            await asyncio.sleep(1)
+            if until is None:
+                task.cancel()
+        with pytest.raises(asyncio.CancelledError if until is None else DeadlineExceeded):
+            await task
+        assert len(stub.sent) == 2
+        await asyncio.sleep(0.1)
+        return counts(guard)
+
+    ended = "ignored" if until is None else "timeout"
+    assert run(main()) == {"started": 1, "failed": 1, "retries": 1, "overloaded": 1, ended: 1}
 
 
 def test_a_timeout_further_out_says_that_it_was_too_slow():
