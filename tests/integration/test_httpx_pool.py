@@ -5,6 +5,7 @@ in which it is given a connection leaves that connection counted as used.
 """
 
 import asyncio
+import gc
 import random
 import warnings
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from scripted_server import Say, ScriptedServer, scripted_server
 
 import tidegate
 from tidegate.adapters import httpx2 as httpx2_adapter
-from tidegate.adapters.httpx import AsyncTransport, LeakyPoolWarning, Transport
+from tidegate.adapters.httpx import AsyncTransport, LeakyPoolWarning, Transport, _Places
 from tidegate.runtime import registry
 from tidegate.settings.policies import Budget
 
@@ -76,6 +77,42 @@ def test_the_safe_mode_does_not(server: ScriptedServer) -> None:
     server.otherwise = closing()
     assert asyncio.run(cancelled_as_it_is_served(server.url, safe=True)) == 200
     assert len(server.asked) == 2, "what was cancelled before it had a place was not sent"
+
+
+async def turns(*, cancelled: int) -> list[str]:
+    """Three wait for one place; one of them goes away, as the place is given or before."""
+    places = _Places(1)
+    await places.acquire()
+    served: list[str] = []
+
+    async def caller(name: str) -> None:
+        await places.acquire()
+        served.append(name)
+        places.release()
+
+    waiting = [asyncio.create_task(caller(name)) for name in ("first", "second", "third")]
+    for _ in range(3):
+        await asyncio.sleep(0)
+    if cancelled == 2:
+        places.release()  # to the third, which is cancelled in the same tick
+        waiting[2].cancel()
+    else:
+        waiting[cancelled].cancel()
+        places.release()
+    await asyncio.wait(waiting)
+    assert not places.locked(), "a place is lost"
+    return served
+
+
+@pytest.mark.parametrize(
+    ("cancelled", "served"), [(0, ["third", "second"]), (1, ["third", "first"])]
+)
+def test_the_newest_has_the_next_place(cancelled: int, served: list[str]) -> None:
+    assert asyncio.run(turns(cancelled=cancelled)) == served
+
+
+def test_a_place_given_to_whoever_goes_away_goes_on() -> None:
+    assert asyncio.run(turns(cancelled=2)) == ["second", "first"]
 
 
 async def storm(url: str, cancel: Any, client: Any) -> tuple[int, int]:
@@ -163,6 +200,21 @@ def test_whoever_is_left_alone_ends_and_closes(server: ScriptedServer) -> None:
             return (await client.get(server.url)).status_code  # waits for the place
 
     assert asyncio.run(main()) == 200
+
+
+def test_whoever_is_left_alone_fails_in_silence(server: ScriptedServer) -> None:
+    server.will(Say(vanish=True, after=0.2))
+    told: list[Any] = []
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        async with httpx.AsyncClient(transport=transport(1, safe=True)) as client:
+            await by_a_timeout(0.1, client.get(server.url))
+            await client.get(server.url)  # waits for the place
+        gc.collect()
+
+    asyncio.run(main())
+    assert told == []
 
 
 def test_closing_the_client_ends_what_is_left_alone(server: ScriptedServer) -> None:

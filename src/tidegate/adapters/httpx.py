@@ -17,19 +17,62 @@ import asyncio
 import threading
 import warnings
 from collections.abc import Callable
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, final
 
 import httpx
 
 from tidegate.adapters.doors import Source
+from tidegate.adapters.http import short
 from tidegate.adapters.time_left import TimeLeft
 from tidegate.adapters.transport import AsyncBody, AsyncSending, Body, Exchange, Sending
 from tidegate.runtime.clock import current
+from tidegate.units import MILLISECOND
 
 __all__ = ["AsyncTransport", "LeakyPoolWarning", "Transport"]
 
 _CONNECTIONS: Final = 100  # httpx's own default of max_connections
+_PUT_AWAY: Final = 100 * MILLISECOND  # to read a short body that has begun to arrive
 _KEPT: Final = 20  # and of max_keepalive_connections
+
+
+@final
+class _Places:
+    """As many as the pool has connections. The newest waiter is first: whoever has waited longest
+    has the least time left, and is best left alone (adaptive LIFO, Maurer, Fail at Scale, 2015).
+    """
+
+    def __init__(self, places: int) -> None:
+        self._free = places
+        self._waiting: Final[list[asyncio.Future[None]]] = []
+
+    def locked(self) -> bool:
+        """Whether whoever comes now has to wait."""
+        return self._free == 0
+
+    async def acquire(self) -> None:
+        """Take a place, to be given back by `release`. Whoever is cancelled has none."""
+        if self._free:
+            self._free -= 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except BaseException:
+            if turn.done() and not turn.cancelled():
+                self.release()  # it was given in the same tick
+            elif turn in self._waiting:
+                self._waiting.remove(turn)
+            raise
+
+    def release(self) -> None:
+        """Give a place back, to the newest who waits for one."""
+        while self._waiting:
+            turn = self._waiting.pop()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
 
 
 class LeakyPoolWarning(UserWarning):
@@ -74,7 +117,7 @@ class AsyncTransport(AsyncSending, httpx.AsyncBaseTransport):
             wrapped = httpx.AsyncHTTPTransport(limits=_limits(connections))
         super().__init__(guard, wrapped)
         self._safe: Final = safe
-        self._places: Final = asyncio.Semaphore(connections)
+        self._places: Final = _Places(connections)
         self._left_alone: Final[set[asyncio.Task[Any]]] = set()
         if not safe:
             warnings.warn(
@@ -98,19 +141,30 @@ class AsyncTransport(AsyncSending, httpx.AsyncBaseTransport):
         time = exchange.time  # this attempt's: while it is left alone, another may begin
         task = asyncio.create_task(self._to_its_end(exchange, time))
         self._left_alone.add(task)
-        task.add_done_callback(self._left_alone.discard)
+        task.add_done_callback(self._is_over)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             # Each step that has not begun yet finds no time left, and is undone by httpx itself.
-            time.until = current().now()
+            time.abandoned = True
             if task.done() and not task.cancelled() and task.exception() is None:
-                closing = asyncio.create_task(task.result().stream.aclose())
+                closing = asyncio.create_task(self._put_away(task.result(), time))
                 self._left_alone.add(closing)
-                closing.add_done_callback(self._left_alone.discard)
-            else:
-                time.abandoned = True
+                closing.add_done_callback(self._is_over)
             raise
+
+    def _is_over(self, task: "asyncio.Task[Any]") -> None:
+        self._left_alone.discard(task)
+        if not task.cancelled():
+            task.exception()  # seen: else asyncio would tell it to the log
+
+    async def _put_away(self, response: Any, time: TimeLeft) -> None:
+        """Close a response that nobody wants; one that is read to its end leaves its connection."""
+        time.abandoned, time.until = False, current().now() + _PUT_AWAY
+        if short(response.headers):
+            async for _ in response.stream:
+                pass
+        await response.stream.aclose()
 
     async def _take_place(self, exchange: Exchange) -> None:
         if not self._places.locked():
@@ -128,7 +182,7 @@ class AsyncTransport(AsyncSending, httpx.AsyncBaseTransport):
         try:
             response: Any = await super()._pass_on(exchange)
             if time.abandoned:
-                await response.stream.aclose()
+                await self._put_away(response, time)
                 return None
             handed_out = not response.is_closed  # one that was read already nobody will close
         finally:

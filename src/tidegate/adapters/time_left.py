@@ -43,6 +43,8 @@ class TimeLeft(dict[str, float | None]):
         """Seconds that the step `name` may take; None for ever."""
         own = super().get(name)
         self.ours = False
+        if self.abandoned:
+            return 0.0
         if self.until is None:
             return own
         left = seconds_until(self.until)

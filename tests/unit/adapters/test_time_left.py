@@ -45,6 +45,12 @@ def test_no_time_is_a_moment_and_not_a_refusal_to_wait(clock: ManualClock) -> No
     assert TimeLeft({}, SECOND).get("read") == seconds_until(SECOND) == 0.001
 
 
+def test_what_is_left_alone_has_no_time_at_all(clock: ManualClock) -> None:
+    time = TimeLeft({"read": 9.0}, SECOND)
+    time.abandoned = True
+    assert time.get("read") == time.get("connect") == 0.0
+
+
 def test_over_is_over_within_two_readings_of_the_clock(clock: ManualClock) -> None:
     assert not is_over(2 * MILLISECOND)
     assert is_over(MILLISECOND)
