@@ -63,10 +63,10 @@ _LOCAL: Final = frozenset(
         "subprocess.CalledProcessError",
     ]
 )
-# Words in names of exceptions that speak of this machine, of the data, or of others who were first.
+# Words in names of exceptions that speak of this machine, of data, or of others who were first.
 _LOCAL_WORDS: Final = re.compile(
-    "Conflict|Deadlock|Decode|Duplicate|Exists|Import|Integrity|Json|JSON|Lock|Parse|Process|Serializ"
-    "|Stale|Unique|Validat"
+    "Conflict|Deadlock|Decode|Duplicate|Exists|Import|Integrity|Json|JSON|Lock|Parse|Process"
+    "|Serializ|Stale|Unique|Validat"
 )
 _BROAD: Final = frozenset(("BaseException", EVERYTHING))
 _BUILTIN: Final = {

@@ -264,7 +264,7 @@ def _stays(handler: ast.ExceptHandler) -> bool:
 
 def _gives_up(statements: list[ast.stmt]) -> bool:
     """Whether anything but success ends the loop."""
-    return any(isinstance(n, (ast.Raise, *_LEAVES)) for n in inside(statements, loops=True))
+    return any(isinstance(n, (ast.Raise, *_LEAVES)) for n in inside(statements))
 
 
 def _raises(statements: list[ast.stmt]) -> bool:

@@ -122,7 +122,7 @@ class Scope:
         """Give a name a meaning; the second one that differs takes it away."""
         if name in self.shared:
             self.top().put(name, meaning)
-        elif name not in self.names or _says_nothing(self.names[name]):
+        elif name not in self.names or _says_less(self.names[name], meaning):
             self.names[name] = meaning
         elif not _says_nothing(meaning) and not _alike(self.names[name], meaning):
             self.names[name] = None
@@ -147,13 +147,6 @@ class Scope:
         """Whether the name belongs to this very scope."""
         return name in self.names
 
-    def method_class(self) -> "Scope | None":
-        """The class whose method this is, or is inside of."""
-        scope: Scope | None = self
-        while scope is not None and not scope.is_class:
-            scope = scope.parent
-        return scope
-
 
 def _says_nothing(meaning: Meaning) -> bool:
     """`x = None` before the real value says nothing of it."""
@@ -165,12 +158,16 @@ def _says_nothing(meaning: Meaning) -> bool:
     )
 
 
+def _says_less(one: Meaning, other: Meaning) -> bool:
+    """Whether a later meaning is worth more: any than None, a value than an annotation."""
+    if isinstance(one, Bound) and isinstance(other, Bound) and one.made:
+        return not other.made and not _says_nothing(other)
+    return _says_nothing(one)
+
+
 def _alike(one: Meaning, other: Meaning) -> bool:
     if isinstance(one, Bound) and isinstance(other, Bound):
-        if one.node is other.node:
-            return True
-        # `self.x: Client = Client()` and the like; the value is worth more than the annotation
-        return not one.made and other.made
+        return one.node is other.node or (not one.made and other.made)
     if isinstance(one, Imported) or isinstance(other, Imported):
         return isinstance(one, Imported)  # `try: import a; except ImportError: import b as a`
     return isinstance(one, Defined) and isinstance(other, Defined)  # overloads

@@ -25,16 +25,14 @@ def words(node: ast.AST) -> str:
     return " ".join(found).lower()
 
 
-def inside(statements: Iterable[ast.AST], *, loops: bool = True) -> Iterator[ast.AST]:
-    """Every node that runs as part of these; with `loops=False` inner loops are not entered."""
+def inside(statements: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Every node that runs as part of these; what is only defined in them does not."""
     stack = list(statements)
     while stack:
         node = stack.pop()
         if isinstance(node, _NESTED):
             continue
         yield node
-        if not loops and isinstance(node, ast.For | ast.AsyncFor | ast.While):
-            continue
         stack.extend(ast.iter_child_nodes(node))
 
 

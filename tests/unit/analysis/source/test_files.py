@@ -86,6 +86,13 @@ def test_bad_paths_are_one_sentence(tmp_path: Path, name: str, said: str) -> Non
         find([tmp_path / name])
 
 
+def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path, "a.py", "b.py", "c.py")
+    monkeypatch.setattr("tidegate.analysis.source.files.FILES_MAX", 2)
+    with pytest.raises(InputError, match="more than 2 Python files; name a part of it"):
+        find([tmp_path])
+
+
 def test_a_path_with_a_null_byte_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         find([tmp_path / "a\0.py"])

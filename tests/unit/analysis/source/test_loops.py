@@ -150,6 +150,41 @@ for attempt in range(3):
     except Exception:
         continue
 """,
+    "each branch of the handler ends it": """
+for attempt in range(3):
+    try:
+        return requests.get("u", timeout=1)
+    except requests.RequestException:
+        if attempt:
+            raise
+        else:
+            return None
+""",
+    "the program ends": """
+for attempt in range(3):
+    try:
+        return requests.get("u", timeout=1)
+    except requests.RequestException:
+        exit(1)
+""",
+    "two things are tried": """
+for attempt in range(3):
+    try:
+        return requests.get("u", timeout=1)
+    except requests.RequestException:
+        pass
+    try:
+        return requests.get("v", timeout=1)
+    except requests.RequestException:
+        pass
+""",
+    "a list is walked": """
+for index in range(0, 9, 3):
+    try:
+        return requests.get("u", timeout=1)
+    except requests.RequestException:
+        time.sleep(1)
+""",
     "no try": "while True:\n    time.sleep(1)",
     "no rounds": """
 for attempt in range(0):
@@ -200,6 +235,23 @@ SUCCESSES = (
 """,
     """
     try:
+        r = requests.get("u", timeout=1)
+        if r.ok:
+            return r
+        else:
+            raise OSError
+    except OSError:
+        time.sleep(1)
+""",
+    """
+    try:
+        with requests.get("u", timeout=1) as r:
+            return r
+    except OSError:
+        time.sleep(1)
+""",
+    """
+    try:
         s = socket.create_connection(n)
         break
     except OSError:
@@ -244,6 +296,7 @@ def test_what_leaves_at_the_end() -> None:
     quiet = loop("for attempt in range(3):")
     assert [layer.leaks for layer in layers(quiet)] == [False]
     assert [layer.leaks for layer in layers(f"{quiet}\nraise OSError")] == [True]
+    assert [layer.leaks for layer in layers(f"{quiet}\nelse:\n    raise OSError")] == [True]
     last = loop(
         "for attempt in range(3):", "if attempt == 2:\n            raise\n        time.sleep(1)"
     )
