@@ -84,7 +84,9 @@ def ambient() -> Ambient:
 
 
 def remaining() -> float | None:
-    """Seconds until the ambient deadline, zero if it has passed; None if there is none."""
+    """Seconds until the deadline that was set around this code, zero if it has passed; None if
+    there is none. An attempt's own timeout is known to its block and to the adapters.
+    """
     until = AMBIENT.get().deadline
     return None if until is None else max(0, until - clock.current().now()) / SECOND
 
