@@ -99,7 +99,7 @@ def _says(storm: Storm, without: StormRun, with_guard: StormRun) -> str:
 
 def _kept(kept: Measure) -> str:
     """More than all is what was in work when the slowness came; it would be odd to boast of it."""
-    return "all" if kept.value >= 1 else format_share(round(kept.value, 2))
+    return "all" if kept.value >= 1 else format_share(int(100 * kept.value) / 100)
 
 
 def _back(back: Measure | None) -> str:
@@ -110,7 +110,7 @@ def _back(back: Measure | None) -> str:
 
 def _terms(call: Call) -> str:
     """What the guard goes by, in a line."""
-    told = [f"attempts {call.attempts}"]
+    told = [f"attempts {call.attempts or 1}"]
     if call.timeout is not None:
         told.append(f"timeout {format_duration(call.timeout)}")
     if call.budget is not None:

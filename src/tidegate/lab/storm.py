@@ -18,7 +18,6 @@ from tidegate.lab.findings import How, StormAgreement, StormRun, Which
 from tidegate.lab.service import playable
 from tidegate.load.plan import Stretch, rate_at, steady, surging
 from tidegate.settings import system as settings
-from tidegate.settings.policies import Adaptive, Limit
 from tidegate.settings.system import Call, System, Trigger, default_protection
 from tidegate.sim.world import World
 from tidegate.units import SECOND, Duration
@@ -141,14 +140,10 @@ def story(
 
 
 def guarded(storm: Storm) -> Storm:
-    """The same storm, its call as `tidegate.guard(name, limit=...)` would make it.
-
-    The safe defaults (a retry budget, a breaker, jittered backoff), and a limit on what is in
-    flight that finds itself, since nobody knows beforehand what a slow service can still do.
+    """The same storm, its call as `tidegate.guard(name)` would make it: the safe defaults, beside
+    what the file says itself.
     """
     call = msgspec.structs.replace(storm.call, protect="default")
-    if call.limit is None:
-        call = msgspec.structs.replace(call, limit=Limit(adaptive=Adaptive()))
     return storm._replace(call=default_protection(call))
 
 

@@ -76,7 +76,7 @@ def test_what_the_lab_cannot_raise_is_said_in_a_sentence(old: str, new: str, say
         story(loads(TEXT.replace(old, new)).system())
 
 
-def test_a_guard_adds_the_safe_set_and_a_limit_that_finds_itself() -> None:
+def test_a_guard_adds_the_safe_set() -> None:
     call = guarded(story(loads(TEXT).system())).call
     assert (call.attempts, call.timeout) == (4, 500 * MILLISECOND)  # what the file says stays
     assert (call.budget, call.breaker) == (Budget(), Breaker())
