@@ -45,7 +45,7 @@ lint: .venv  ## style, types, layers, spelling
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check .
 	@$(BIN)/mypy --no-error-summary
-	@if command -v node >/dev/null; then $(BIN)/pyright --level error tests/typing; \
+	@if command -v node >/dev/null; then $(BIN)/pyright --level error --pythonpath $(BIN)/python tests/typing; \
 		else echo 'lint: no node, so pyright did not read tests/typing'; fi
 	@report="$$($(BIN)/lint-imports --no-cache)" || { echo "$$report"; exit 1; }
 	@$(BIN)/codespell

@@ -43,19 +43,25 @@ class ClientInterceptor(
     def __init__(self, guard: Source = None, *, idempotent: bool | Collection[str] = False) -> None:
         self._calls: Final = Calls(guard, idempotent, _attempt)
 
-    def intercept_unary_unary(self, continuation: Any, details: Any, request: Any) -> Any:
+    def intercept_unary_unary(
+        self, continuation: Any, client_call_details: Any, request: Any
+    ) -> Any:
         """One request, one answer."""
-        send, exchange = self._calls.unary(continuation, details, request)
+        send, exchange = self._calls.unary(continuation, client_call_details, request)
         return _answer(exchange, send(exchange))
 
-    def intercept_stream_unary(self, continuation: Any, details: Any, requests: Any) -> Any:
+    def intercept_stream_unary(
+        self, continuation: Any, client_call_details: Any, request_iterator: Any
+    ) -> Any:
         """A stream of requests, one answer."""
-        send, exchange = self._calls.once(continuation, details, requests)
+        send, exchange = self._calls.once(continuation, client_call_details, request_iterator)
         return _answer(exchange, send(exchange))
 
-    def intercept_unary_stream(self, continuation: Any, details: Any, request: Any) -> Any:
+    def intercept_unary_stream(
+        self, continuation: Any, client_call_details: Any, request: Any
+    ) -> Any:
         """One request, a stream of answers."""
-        stream = self._calls.stream(continuation, details, request)
+        stream = self._calls.stream(continuation, client_call_details, request)
         try:
             call = continuation(stream.details(), request)
         except BaseException:
@@ -137,12 +143,12 @@ class ServerInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]
     def __init__(self, *, trusted: bool = False) -> None:
         self._trusted: Final = trusted
 
-    def intercept_service(self, continuation: Any, details: Any) -> Any:
+    def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
         """Wrap the handler of a call."""
-        handler = continuation(details)
+        handler = continuation(handler_call_details)
         if handler is None:
             return None
-        return rebuilt(handler, wrapped, details.invocation_metadata, self._trusted)
+        return rebuilt(handler, wrapped, handler_call_details.invocation_metadata, self._trusted)
 
 
 def rebuilt(handler: Any, wrap: Callable[..., Any], metadata: Any, trusted: bool) -> Any:

@@ -38,8 +38,10 @@ class _UnaryUnary(aio.UnaryUnaryClientInterceptor):  # type: ignore[misc]
     def __init__(self, calls: Calls) -> None:
         self._calls: Final = calls
 
-    async def intercept_unary_unary(self, continuation: Any, details: Any, request: Any) -> Any:
-        send, exchange = self._calls.unary(continuation, details, request)
+    async def intercept_unary_unary(
+        self, continuation: Any, client_call_details: Any, request: Any
+    ) -> Any:
+        send, exchange = self._calls.unary(continuation, client_call_details, request)
         return await send(exchange)
 
 
@@ -56,24 +58,30 @@ class _UnaryStream(aio.UnaryStreamClientInterceptor):  # type: ignore[misc]
     def __init__(self, calls: Calls) -> None:
         self._calls: Final = calls
 
-    async def intercept_unary_stream(self, continuation: Any, details: Any, request: Any) -> Any:
-        return await _open(self._calls, continuation, details, request)
+    async def intercept_unary_stream(
+        self, continuation: Any, client_call_details: Any, request: Any
+    ) -> Any:
+        return await _open(self._calls, continuation, client_call_details, request)
 
 
 class _StreamUnary(aio.StreamUnaryClientInterceptor):  # type: ignore[misc]
     def __init__(self, calls: Calls) -> None:
         self._calls: Final = calls
 
-    async def intercept_stream_unary(self, continuation: Any, details: Any, requests: Any) -> Any:
-        return await _open(self._calls, continuation, details, requests)
+    async def intercept_stream_unary(
+        self, continuation: Any, client_call_details: Any, request_iterator: Any
+    ) -> Any:
+        return await _open(self._calls, continuation, client_call_details, request_iterator)
 
 
 class _StreamStream(aio.StreamStreamClientInterceptor):  # type: ignore[misc]
     def __init__(self, calls: Calls) -> None:
         self._calls: Final = calls
 
-    async def intercept_stream_stream(self, continuation: Any, details: Any, requests: Any) -> Any:
-        return await _open(self._calls, continuation, details, requests)
+    async def intercept_stream_stream(
+        self, continuation: Any, client_call_details: Any, request_iterator: Any
+    ) -> Any:
+        return await _open(self._calls, continuation, client_call_details, request_iterator)
 
 
 _closing: Final[set[asyncio.Task[None]]] = set()  # the loop alone would not keep them
@@ -109,12 +117,12 @@ class ServerInterceptor(aio.ServerInterceptor):  # type: ignore[misc]
     def __init__(self, *, trusted: bool = False) -> None:
         self._trusted: Final = trusted
 
-    async def intercept_service(self, continuation: Any, details: Any) -> Any:
+    async def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
         """Wrap the handler of a call."""
-        handler = await continuation(details)
+        handler = await continuation(handler_call_details)
         if handler is None:
             return None
-        metadata = details.invocation_metadata
+        metadata = handler_call_details.invocation_metadata
         return blocking.rebuilt(handler, _wrapped, metadata, self._trusted)
 
 
