@@ -58,6 +58,7 @@ TESTED_TOGETHER = {
     "tests/unit/analysis/source/rules/test_layers.py": {"analysis/source/rules/rule.py"},
     "tests/unit/report/test_source_text.py": {"report/source_json.py"},
     "tests/simulation/test_traces_of_a_simulation.py": {"sim/spans.py"},
+    "tests/unit/runtime/test_aio_hedged.py": {"runtime/hedged.py"},
     "tests/integration/test_lab_processes.py": {"lab/process.py"},
     "tests/unit/adapters/test_again.py": {"adapters/stamina.py", "adapters/tenacity.py"},
     "tests/integration/test_httpx_adapters.py": {"adapters/httpx2.py", "adapters/transport.py"},

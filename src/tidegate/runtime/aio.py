@@ -129,6 +129,10 @@ async def _by_the_book(
         with Observed(guard, inherited, now) as observed:
             observed.result = await function(*args, **kwargs)
         return observed.result
+    if guard.pipeline.hedge is not None:
+        from tidegate.runtime import aio_hedged
+
+        return await aio_hedged.raced(guard, function, args, kwargs)
     going = Call(guard, inherited, now)
     return await _carry_on(going, going.start(now), function, args, kwargs)
 

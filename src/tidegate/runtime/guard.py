@@ -287,7 +287,12 @@ class Guard:
         self.pipeline = pipeline
         self.line = None
         self.whole = _NEVER if pipeline.timeout is None else pipeline.timeout
-        self.flat = self.mode == "enforce" and self.judge is None and pipeline.deadline is None
+        self.flat = (
+            self.mode == "enforce"
+            and self.judge is None
+            and pipeline.deadline is None
+            and pipeline.hedge is None
+        )
         self.payer = None if pipeline.budget is None else self.dependency
         self.first = NOTHING._replace(payer=self.payer)
 

@@ -3,7 +3,7 @@
 import pytest
 from stories import MS, Story, ms
 
-from tidegate.settings.policies import Budget, Hedge, Limit
+from tidegate.settings.policies import Backoff, Budget, Hedge, Limit
 from tidegate.settings.system import Action, Call, Service
 from tidegate.sim.log import EventLog
 from tidegate.sim.parts.caller import CallSite
@@ -151,6 +151,47 @@ def test_a_frozen_caller_hears_of_its_failures_when_it_thaws() -> None:
     told.end(freeze)
     told.until(101)
     assert told.call("stock")[0] == 3
+
+
+def waiting(*, abandoned: str = "finish", timeout: int = 1000) -> Story:
+    """The shop asks the stock, which refuses, and waits 50 ms before it asks again."""
+    stock = Call(
+        timeout=500 * MS,
+        hedge=Hedge(after=20 * MS),
+        attempts=2,
+        backoff=Backoff(base=50 * MS, jitter="none"),
+    )
+    return Story(
+        {
+            "shop": Service(workers=1, time=ms(10), abandoned=abandoned, calls={"stock": stock}),
+            "stock": Service(workers=1, time=ms(10), errors=1.0),
+        },
+        {"ask": Call(to="shop", timeout=timeout * MS)},
+    )
+
+
+def test_it_waits_before_it_is_tried_again() -> None:
+    told = waiting()
+    told.ask(0)
+    assert told.until(69).call("stock") == (1, 0, 1, 0, 0)
+    assert told.until(70).call("stock") == (2, 0, 1, 0, 0)
+    assert told.until(80).call("stock") == (2, 0, 2, 0, 0)
+
+
+def test_a_caller_who_is_frozen_while_it_waits_tries_again_when_it_thaws() -> None:
+    told = waiting()
+    told.ask(0)
+    told.until(30)
+    freeze = told.begin(service="shop", freeze=True)
+    assert told.until(100).call("stock") == (1, 0, 1, 0, 0)
+    told.end(freeze)
+    assert told.until(101).call("stock") == (2, 0, 1, 0, 0)
+
+
+def test_a_caller_who_is_called_off_while_it_waits_does_not_try_again() -> None:
+    told = waiting(abandoned="cancel", timeout=40)
+    told.ask(0)
+    assert told.until(300).call("stock") == (1, 0, 1, 0, 0)
 
 
 def test_fewer_attempts_keep_their_hedges() -> None:
