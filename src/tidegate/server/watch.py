@@ -28,6 +28,11 @@ Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Any]]
 Send: TypeAlias = Callable[[Any], Awaitable[None]]
 
+# A piece of the answer, or all of it as a file that the server sends by itself.
+_BODIES: Final = frozenset(
+    ("http.response.body", "http.response.pathsend", "http.response.zerocopysend")
+)
+
 GRACE: Final[Duration] = 20 * MILLISECOND
 """How long a request runs before somebody listens for its client's leaving.
 
@@ -88,8 +93,8 @@ class Watch(msgspec.Struct, eq=False):
         kind = message["type"]
         if kind == "http.response.start":
             self.started = True
-        elif not message.get("more_body", False) and kind != "http.response.debug":
-            self.complete = True  # by the last piece of a body, or by a file sent whole
+        elif kind in _BODIES and not message.get("more_body", False):
+            self.complete = True
         await self.server_send(message)
 
     # What the shedder does.

@@ -146,6 +146,8 @@ def test_a_stream_is_complete_with_its_last_piece() -> None:
         exchange = Exchange()
 
         async def streams(watch: Watch) -> None:
+            await watch.send({"type": "http.response.early_hint", "links": []})
+            assert not watch.started
             await watch.send({"type": "http.response.start", "status": 200, "headers": []})
             await watch.send({"type": "http.response.body", "body": b"a", "more_body": True})
             assert watch.started
