@@ -27,6 +27,7 @@ from tidegate.settings.system import Call
 
 CALL = Call(attempts=2, budget=policies.Budget(), breaker=policies.Breaker())
 FIXED = Call(limit=policies.Limit(max=1_000))
+RATE = Call(rate_limit=policies.RateLimit(rate=1_000, burst=10_000_000))
 SIZES = (1, 8, 32, 128)
 CALLS = 2_000
 NOW = time.monotonic_ns()
@@ -79,7 +80,11 @@ def cases(base: Path) -> dict[str, Callable[[], object]]:
     }
     for size in SIZES:
         limited, _ = host(base, FIXED, size)
-        found[f"the same, shared by {size}"] = partial(call, limited)
+        found[f"a fixed limit, shared by {size}"] = partial(call, limited)
+    found["the same with a rate, alone"] = partial(call, Pipeline(RATE, Random(1)))
+    for size in SIZES:
+        rated, _ = host(base, RATE, size)
+        found[f"a rate, shared by {size}"] = partial(call, rated)
     for size in SIZES:
         pipeline, lane = host(base, CALL, size)
         found[f"a look at {size} rows"] = partial(lane.look, NOW)

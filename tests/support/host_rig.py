@@ -28,7 +28,8 @@ class Process:
         number: int,
         owner: Owner | None = None,
     ) -> None:
-        self.pipeline = Pipeline(settings, Random(number))
+        self.rng = Random(number)
+        self.pipeline = Pipeline(settings, self.rng)
         owner = owner or this_process()._replace(namespace=number)
         self.table = Table.open(directory, NAME)
         self.lane = Lane(self.table, self.pipelines, now, who=lambda: owner)

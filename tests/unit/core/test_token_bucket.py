@@ -88,3 +88,14 @@ def test_an_idle_bucket_is_full_after_a_change() -> None:
     bucket = TokenBucket(TEN_PER_SECOND)
     bucket.reconfigure(HOUR, settings.RateLimit(rate=5, burst=4))
     assert admitted(bucket, HOUR) == 4
+
+
+def test_copies_that_are_told_of_each_other_are_one_bucket() -> None:
+    one, other = TokenBucket(TEN_PER_SECOND), TokenBucket(TEN_PER_SECOND)
+    assert admitted(one, 0, 2) == 2
+    other.on_others(one.arrival)
+    assert admitted(other, 0) == 1
+    assert other.arrival == 3 * other.interval
+    one.on_others(other.arrival)
+    assert admitted(one, 0) == 0
+    assert one.retry_after(0) == 100 * MILLISECOND

@@ -5,9 +5,10 @@ clock already for its own decision, so it asks `now >= lane.look_at`, and ten ti
 answer is yes: then `look` writes what this process has counted into its row, and reads what the
 others have. There is no thread and no timer, and a guard that nobody calls does nothing.
 
-What must not wait for the next look is exchanged in its own moment, by the three that stand in the
-places of the policies: the token of a retry, the place of a probe, a place under a fixed limit. So
-the host never makes more retries than its budget allows, whatever its number of processes.
+What must not wait for the next look is exchanged in its own moment, by the four that stand in the
+places of the policies: the token of a retry, the place of a probe, a place under a fixed limit, a
+turn at a rate. So the host never makes more retries than its budget allows, whatever its number of
+processes.
 
 Called under the lock of the guard. Nothing here waits.
 """
@@ -25,6 +26,7 @@ from tidegate.core.circuit_breaker import CircuitBreaker
 from tidegate.core.concurrency_limiter import ConcurrencyLimiter
 from tidegate.core.pipeline import Pipeline
 from tidegate.core.retry_budget import RetryBudget
+from tidegate.core.token_bucket import TokenBucket
 from tidegate.errors import InputError
 from tidegate.runtime.clock import MONOTONIC
 from tidegate.runtime.shared import place, remote
@@ -32,6 +34,7 @@ from tidegate.runtime.shared import table as t
 from tidegate.runtime.shared.host_breaker import HostBreaker
 from tidegate.runtime.shared.host_budget import HostBudget
 from tidegate.runtime.shared.host_limiter import HostLimiter
+from tidegate.runtime.shared.host_rate import HostRate
 from tidegate.runtime.shared.owner import Owner, this_process
 from tidegate.runtime.shared.row import Row
 from tidegate.runtime.shared.table import Hold, Table
@@ -60,6 +63,7 @@ class Lane:
         "_hold_seen",
         "_limiter",
         "_pipelines",
+        "_rate",
         "_row",
         "hold",
         "look_at",
@@ -84,6 +88,7 @@ class Lane:
         self._budget: HostBudget | None = None
         self._breaker: HostBreaker | None = None
         self._limiter: HostLimiter | None = None
+        self._rate: HostRate | None = None
         self.bind(now)
         _lanes.add(self)
 
@@ -94,8 +99,9 @@ class Lane:
         """
         first, *more = self._pipelines()
         settings, row = first.settings, self._row
-        budget, breaker, limiter = _originals(first)
+        budget, breaker, limiter, rate = _originals(first)
         self._budget = self._breaker = self._limiter = None
+        self._rate = None if rate is None else HostRate(rate, row)
         if budget is not None and settings.budget is not None:
             self._budget = HostBudget(budget, settings.budget.window, row)
         if breaker is not None and settings.breaker is not None:
@@ -106,6 +112,7 @@ class Lane:
             # They do what their originals do, and have all that a pipeline asks of them.
             pipeline.budget = cast("RetryBudget | None", self._budget)
             pipeline.breaker = cast("CircuitBreaker | None", self._breaker)
+            pipeline.rate = cast("TokenBucket | None", self._rate)
             if self._limiter is not None:
                 pipeline.limiter = cast("ConcurrencyLimiter", self._limiter)
         self._claims = 0
@@ -139,6 +146,8 @@ class Lane:
             budget.hear(now)
         if breaker is not None:
             breaker.exchange(now)
+        if self._rate is not None:
+            self._rate.tell()
         if limiter is not None:
             limiter.tell()
             row.words[row.at + t.LIMIT] = limiter.limit
@@ -213,15 +222,19 @@ class Lane:
 
 def _originals(
     pipeline: Pipeline,
-) -> tuple[RetryBudget | None, CircuitBreaker | None, ConcurrencyLimiter | None]:
+) -> tuple[
+    RetryBudget | None, CircuitBreaker | None, ConcurrencyLimiter | None, TokenBucket | None
+]:
     """The policies themselves, also where ours stand in their places already."""
     budget: object = pipeline.budget
     breaker: object = pipeline.breaker
     limiter: object = pipeline.limiter
+    rate: object = pipeline.rate
     return (
         budget.original if isinstance(budget, HostBudget) else pipeline.budget,
         breaker.original if isinstance(breaker, HostBreaker) else pipeline.breaker,
         limiter.original if isinstance(limiter, HostLimiter) else pipeline.limiter,
+        rate.original if isinstance(rate, HostRate) else pipeline.rate,
     )
 
 

@@ -9,7 +9,7 @@ it is, and the thread asks again after a while that grows and is never the same 
 What other hosts say is up to a second old, so hosts may overdraw a budget for that long; it owes
 the difference and repays it first.
 
-Circuits and limits are each host's own. A host whose own network fails would else take the
+Circuits, limits and rates are each host's own. A host whose own network fails would else take the
 dependency away from all the others, which reach it.
 """
 

@@ -53,7 +53,7 @@ INFLIGHT, RECENT, CALLS, FAILED, PROBES_OUT, PROBES_OK, LEASE, TOKENS, LIMIT = r
 GONE: Final = 15
 REQUESTS, DEPOSITED, RETRIED, FORFEITED, REFUSED = range(16, 21)
 GENERATION, STATE, DUE = range(21, 24)
-_WORDS: Final = 24
+INTERVAL, TAKEN, UNUSED = range(24, 27)  # of a rate, in nanoseconds
 
 PROCESS, OTHER_HOSTS = 0, 1
 """Kinds of rows. What other hosts have counted has a row of its own, which no process of this one
