@@ -1,6 +1,8 @@
 """The ASGI shedder in virtual time: who is let in, who waits, who is sent away, who is stopped."""
 
 import asyncio
+import gc
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from virtual_seconds import run
 from tidegate.errors import SettingsError
 from tidegate.runtime.context import ambient, remaining
 from tidegate.server.asgi import LoadShedder, by_address, by_header
-from tidegate.settings.admission import Admission
+from tidegate.settings.admission import Admission, ClientRate
 from tidegate.settings.policies import CoDel, Limit
 from tidegate.units import SECOND
 
@@ -483,6 +485,45 @@ def test_an_application_that_swallows_its_cancellation_keeps_its_answer() -> Non
         assert task.cancelling() == 0
 
     run(main())
+
+
+@pytest.mark.slow  # tens of thousands of anything take a second
+def test_refusals_leave_nothing_behind() -> None:
+    """Each from another client, with a rate of its own, some after a wait."""
+
+    async def main() -> int:
+        shedder = LoadShedder(
+            Slow(3600),
+            limit=1,
+            queue=4,
+            wait=0.01,
+            client=by_header("x-key"),
+            client_rate=ClientRate(rate=1.0, clients=100),
+            cancel_on_disconnect=False,
+        )
+        running = Exchange().start(shedder)
+        await settle()
+
+        async def refuse(count: int) -> None:
+            for number in range(0, count, 8):
+                keys = [{"x-key": str(number + n)} for n in range(8)]
+                exchanges = [Exchange(headers=headers) for headers in keys]
+                await asyncio.gather(*(exchange.start(shedder) for exchange in exchanges))
+                assert {exchange.status for exchange in exchanges} == {503}
+
+        await refuse(2_000)
+        tracemalloc.start()
+        await refuse(2_000)
+        gc.collect()
+        before, _ = tracemalloc.get_traced_memory()
+        await refuse(20_000)
+        gc.collect()
+        after, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        running.cancel()
+        return after - before
+
+    assert run(main()) < 20_000  # less than a byte for each
 
 
 def test_refusals_are_told_at_most_once_in_ten_seconds(caplog: pytest.LogCaptureFixture) -> None:
