@@ -18,9 +18,10 @@ from tidegate.core.backoff import Backoff
 from tidegate.core.circuit_breaker import CircuitBreaker
 from tidegate.core.codel import CoDel
 from tidegate.core.concurrency_limiter import ConcurrencyLimiter
-from tidegate.core.outcome import FAILURE, SUCCESS
+from tidegate.core.outcome import FAILURE, OVERLOADED, SUCCESS, Outcome
 from tidegate.core.queue_order import can_finish, takes_newest
 from tidegate.core.retry_budget import RetryBudget
+from tidegate.core.throttle import Throttle
 from tidegate.core.token_bucket import TokenBucket
 from tidegate.settings import policies as settings
 from tidegate.units import HOUR, MILLISECOND, SECOND
@@ -52,6 +53,13 @@ def full(limiter: ConcurrencyLimiter) -> ConcurrencyLimiter:
     return limiter
 
 
+def throttle(outcome: Outcome) -> Throttle:
+    policy = Throttle(settings.Throttle(), Random(1))
+    for _ in range(100):
+        policy.settle(NOW, outcome)
+    return policy
+
+
 def standing() -> CoDel:
     judge = CoDel(settings.CoDel())
     judge.on_dequeue(NOW - SECOND, NOW - SECOND, queue_empty=False)
@@ -60,6 +68,8 @@ def standing() -> CoDel:
 
 FIXED = settings.Limit(max=100)
 ADAPTIVE = settings.Limit(adaptive=settings.Adaptive())
+GRADIENT = settings.Limit(gradient=settings.Gradient())
+VEGAS = settings.Limit(vegas=settings.Vegas())
 HUGE = settings.RateLimit(rate=1_000.0, burst=10_000_000)
 CLOSED, ALSO_CLOSED, FAILING = (
     breaker(),
@@ -113,6 +123,25 @@ CASES: list[tuple[str, str, dict[str, object]]] = [
             "g": adaptive.release,
         },
     ),
+    (
+        "limiter gradient: try_acquire + release",
+        "f(now); g(now, 1000000, SUCCESS)",
+        {
+            "f": (gradient := ConcurrencyLimiter(GRADIENT)).try_acquire,
+            "g": gradient.release,
+        },
+    ),
+    (
+        "limiter vegas: try_acquire + release",
+        "f(now); g(now, 1000000, SUCCESS)",
+        {
+            "f": (vegas := ConcurrencyLimiter(VEGAS)).try_acquire,
+            "g": vegas.release,
+        },
+    ),
+    ("throttle: try_acquire", "f(now)", {"f": throttle(SUCCESS).try_acquire}),
+    ("throttle: try_acquire, nine in ten kept", "f(now)", {"f": throttle(OVERLOADED).try_acquire}),
+    ("throttle: settle a success", "f(now, SUCCESS)", {"f": throttle(SUCCESS).settle}),
     (
         "limiter: try_acquire, refused",
         "f(now)",
