@@ -1,6 +1,7 @@
 """The transports of httpx2 and httpx, each against a real server: same behaviour, same tests."""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
@@ -176,6 +177,30 @@ def test_a_body_is_not_read_on_past_the_deadline(server: ScriptedServer, ask: As
     server.will(Say(body=b"x" * 500, trickle=0.01))
     with tidegate.deadline(0.3), pytest.raises(tidegate.DeadlineExceeded):
         ask("GET", server.url)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_body_is_read_for_as_long_as_one_likes(server: ScriptedServer, library: str) -> None:
+    """An attempt ends at the headers, and so does its timeout."""
+    client, adapter = LIBRARIES[library]
+    tidegate.guard(server.url, **(QUICK | {"timeout": 0.5}))
+    server.otherwise = Say(body=b"x" * 80, trickle=0.01)
+
+    async def main() -> None:
+        async with (
+            client.AsyncClient(transport=adapter.AsyncTransport()) as asking,
+            asking.stream("GET", server.url) as response,
+        ):
+            await asyncio.sleep(0.6)
+            assert await response.aread() == b"x" * 80
+
+    asyncio.run(main())
+    with (
+        client.Client(transport=adapter.Transport()) as asking,
+        asking.stream("GET", server.url) as response,
+    ):
+        time.sleep(0.6)
+        assert response.read() == b"x" * 80
 
 
 def test_headers_say_what_remains_and_how_deep(server: ScriptedServer, ask: Ask) -> None:

@@ -77,12 +77,13 @@ class Exchange:
         again = may_follow(self.guard, self._number, response, response.status_code)
         return again and short(response.headers)
 
-    def time_for_body(self, response: Any) -> bool:
-        """Whether the body of the response is to be watched, and then the time for it is set."""
-        if self.until is None or self.guard.mode != "enforce" or response is not self.response:
-            return False
-        self.time.until = self.until
-        return not response.is_closed and bool(response.status_code != _SWITCHING)
+    def body_is_watched(self, response: Any) -> bool:
+        """Set the time for the response's body; whether there is an end to it."""
+        if response is not self.response:
+            return False  # a fallback's
+        self.time.until = self.until if self.guard.mode == "enforce" else None
+        ends = self.time.until is not None and not response.is_closed
+        return ends and bool(response.status_code != _SWITCHING)
 
 
 class _Common:
@@ -134,7 +135,7 @@ class AsyncSending(_Common):
         finally:
             if exchange.response is not None and exchange.response is not response:
                 await exchange.response.stream.aclose()
-        if exchange.time_for_body(response):
+        if exchange.body_is_watched(response):
             response.stream = self.body(response.stream, exchange.time, exchange.guard.name)
         return response
 
@@ -183,7 +184,7 @@ class Sending(_Common):
         finally:
             if exchange.response is not None and exchange.response is not response:
                 exchange.response.stream.close()
-        if exchange.time_for_body(response):
+        if exchange.body_is_watched(response):
             response.stream = self.body(response.stream, exchange.time, exchange.guard.name)
         return response
 
