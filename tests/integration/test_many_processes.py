@@ -57,6 +57,25 @@ storm(int(sys.argv[1]))
 codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children]
 assert not any(codes), codes
 """
+LIMITED = """
+import os, sys, time, tidegate
+
+def call():
+    os.write(1, b"+")
+    time.sleep(0.0005)
+    os.write(1, b"-")
+
+guarded = tidegate.guard("licences", limit=3, attempts=1, breaker=None)(call)
+for _ in range(4):
+    if not os.fork():
+        break
+for _ in range(400):
+    try:
+        guarded()
+    except tidegate.LimitExceeded:
+        time.sleep(0.0002)
+os._exit(0)
+"""
 PROBING = """
 import sys, time, tidegate
 from tidegate.settings.policies import Breaker
@@ -207,6 +226,19 @@ def test_a_worker_that_is_stopped_holds_nobody_up(base: Path) -> None:
             requests, attempts = counted(other)
     assert requests == 200
     assert attempts > requests
+
+
+@pytest.mark.slow  # five processes make 2,000 calls: a second
+def test_five_processes_never_have_more_in_flight_than_one_limit(base: Path) -> None:
+    """The marks of all calls come out of one pipe, in the order in which they were made."""
+    with started(base, LIMITED) as process:
+        out, _ = process.communicate(timeout=WAIT)
+    inflight = most = 0
+    for mark in out.decode():
+        inflight += 1 if mark == "+" else -1
+        most = max(most, inflight)
+    assert inflight == 0
+    assert 1 < most <= 3
 
 
 @pytest.mark.slow  # interpreters start
