@@ -45,8 +45,9 @@ class _Binder:
                 for target in node.targets:
                     self._target(target, Bound(node.value, scope), scope)
             case ast.AnnAssign():
-                given = node.value or node.annotation
-                self._target(node.target, Bound(given, scope, made=node.value is None), scope)
+                bare = node.value is None
+                given = Bound(node.value or node.annotation, scope, made=bare, bare=bare)
+                self._target(node.target, given, scope)
             case ast.AugAssign() | ast.For() | ast.AsyncFor():
                 self._target(node.target, None, scope)
             case ast.With() | ast.AsyncWith():

@@ -23,6 +23,7 @@ __all__ = [
 ]
 
 _HOPS: Final = 12  # names that stand for names: real code has two or three
+_WORK_MAX: Final = 5_000_000  # names followed in one module; a long one takes a hundredth of it
 _BUILTINS: Final = frozenset(dir(builtins))
 
 # Where a library's own modules, or a copy inside another one, lead to the name that people know.
@@ -75,11 +76,15 @@ class Imported(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """A name that stands for an expression; `made` when it stands for an instance of it."""
+    """A name that stands for an expression; `made` when it stands for an instance of it.
+
+    `bare` when it is only declared (`x: Client`), so that its value still comes.
+    """
 
     node: ast.expr
     scope: "Scope"
     made: bool = False
+    bare: bool = False
 
 
 class Self(NamedTuple):
@@ -95,7 +100,7 @@ Meaning = Defined | Imported | Bound | Self | None
 class Scope:
     """The names of a module, a class or a function."""
 
-    __slots__ = ("is_class", "module", "names", "node", "parent", "qualname", "shared")
+    __slots__ = ("is_class", "module", "names", "node", "parent", "qualname", "shared", "work")
 
     def __init__(
         self, module: str, qualname: str, node: ast.AST, parent: "Scope | None", *, is_class: bool
@@ -107,6 +112,7 @@ class Scope:
         self.is_class: Final = is_class
         self.names: Final[dict[str, Meaning]] = {}
         self.shared: Final[set[str]] = set()  # declared `global`
+        self.work: Final[list[int]] = [0] if parent is None else parent.work
 
     def child(self, name: str, node: ast.AST, *, is_class: bool) -> "Scope":
         """A scope inside this one."""
@@ -160,7 +166,7 @@ def _says_nothing(meaning: Meaning) -> bool:
 
 def _says_less(one: Meaning, other: Meaning) -> bool:
     """Whether a later meaning is worth more: any than None, a value than an annotation."""
-    if isinstance(one, Bound) and isinstance(other, Bound) and one.made:
+    if isinstance(one, Bound) and isinstance(other, Bound) and one.bare:
         return not other.made and not _says_nothing(other)
     return _says_nothing(one)
 
@@ -174,7 +180,13 @@ def _alike(one: Meaning, other: Meaning) -> bool:
 
 
 def follow(node: ast.expr, scope: Scope) -> tuple[ast.expr, Scope]:
-    """The expression that a name stands for at the end, and where it stands."""
+    """The expression that a name stands for at the end, and where it stands.
+
+    `RecursionError` when a module was made to have no end: `a = b + b`, `b = c + c` and so on.
+    """
+    scope.work[0] += 1
+    if scope.work[0] > _WORK_MAX:
+        raise RecursionError
     for _ in range(_HOPS):
         if isinstance(node, ast.Await):
             node = node.value
@@ -287,16 +299,27 @@ def _annotated(note: ast.expr) -> ast.expr | None:
 
 
 def members(node: ast.expr, scope: Scope) -> list[tuple[ast.expr, Scope]]:
-    """The parts of a tuple, a list, a set or a union; the node itself if it is none."""
-    node, scope = follow(node, scope)
-    match node:
-        case ast.Tuple() | ast.List() | ast.Set():
-            return [found for part in node.elts for found in members(part, scope)]
-        case ast.BinOp(op=ast.BitOr() | ast.Add()):
-            return [*members(node.left, scope), *members(node.right, scope)]
-        case ast.Starred():
-            return members(node.value, scope)
-        case ast.Call(func=ast.Name(id="frozenset" | "set" | "tuple" | "list"), args=[only]):
-            return members(only, scope)
-        case _:
-            return [(node, scope)]
+    """The parts of a tuple, a list, a set or a union; the node itself if it is none.
+
+    A tuple that is made of itself, or of another one twice, is taken apart once.
+    """
+    found: list[tuple[ast.expr, Scope]] = []
+    seen: set[ast.expr] = set()
+    waiting = [(node, scope)]
+    while waiting:
+        node, scope = follow(*waiting.pop())
+        if node in seen:
+            continue
+        seen.add(node)
+        match node:
+            case ast.Tuple() | ast.List() | ast.Set():
+                waiting.extend((part, scope) for part in reversed(node.elts))
+            case ast.BinOp(op=ast.BitOr() | ast.Add()):
+                waiting += [(node.right, scope), (node.left, scope)]
+            case ast.Starred():
+                waiting.append((node.value, scope))
+            case ast.Call(func=ast.Name(id="frozenset" | "set" | "tuple" | "list"), args=[only]):
+                waiting.append((only, scope))
+            case _:
+                found.append((node, scope))
+    return found

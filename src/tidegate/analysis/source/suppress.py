@@ -36,6 +36,7 @@ RULES: Final = (NO_REASON, UNUSED)
 _COMMENT: Final = re.compile(
     r"#\s*tidegate:\s*allow\b\s*(?P<rules>.*?)(?:\s+because\b\s*(?P<why>.*))?$"
 )
+_COMMENT_MAX: Final = 500  # characters; a reason is a sentence
 
 
 class Allowance(NamedTuple):
@@ -60,7 +61,11 @@ def allowances(text: str) -> list[Allowance]:
     found = []
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            match = _COMMENT.match(token.string) if token.type == tokenize.COMMENT else None
+            match = (
+                _COMMENT.match(token.string[:_COMMENT_MAX])
+                if token.type == tokenize.COMMENT
+                else None
+            )
             if match is not None:
                 rules = tuple(r for r in re.split(r"[,\s]+", match["rules"]) if r)
                 line, column = token.start

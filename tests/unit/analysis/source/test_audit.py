@@ -93,6 +93,16 @@ def test_code_that_is_too_deep_for_us_is_told(tmp_path: Path) -> None:
     assert [u.says for u in report.unread] == ["is nested too deeply"]
 
 
+def test_code_that_was_made_to_have_no_end_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate.analysis.source.names._WORK_MAX", 10_000)
+    doubled = "".join(f"x{i} = x{i + 1} + x{i + 1}\n" for i in range(40))
+    code = f"{doubled}for attempt in range(x0):\n    pass\n"
+    tree(tmp_path, {"a.py": "x = 1\n", "b.py": code})
+    assert [u.says for u in audit([tmp_path]).unread] == ["is nested too deeply"]
+
+
 def test_nothing_that_can_be_read_is_bad_input(tmp_path: Path) -> None:
     tree(tmp_path, {"a.py": "x ="})
     with pytest.raises(InputError, match=r"a\.py is no Python 3"):

@@ -156,6 +156,14 @@ def test_members_of_a_tuple_that_is_put_together() -> None:
     assert [ast.unparse(node) for node, _ in found] == ["500", "502"]
 
 
+def test_a_tuple_that_is_made_of_itself_ends() -> None:
+    twice = members(*last("A = (*A, 1, *A)\n_ = A"))
+    assert [ast.unparse(node) for node, _ in twice] == ["1"]
+    body = "    errors = (*errors, OSError)\n    _ = errors"
+    found = members(*last(f"def f(errors: tuple):\n{body}"))
+    assert [ast.unparse(node) for node, _ in found] == ["errors"]
+
+
 def test_every_kind_of_statement_is_entered() -> None:
     code = """
         import a

@@ -46,5 +46,10 @@ def test_only_comments_count() -> None:
     assert allowances("x = 1") == []
 
 
+def test_a_comment_without_end_is_cut() -> None:
+    text = f"# tidegate: allow x because y {'z' * 1000}"
+    assert [len(a.reason) < 500 for a in allowances(text)] == [True]
+
+
 def test_what_cannot_be_cut_into_tokens_allows_what_was_found_before() -> None:
     assert len(allowances("# tidegate: allow x because y\n'''")) <= 1
