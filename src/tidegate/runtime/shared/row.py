@@ -20,7 +20,7 @@ FRESH: Final = 200 * MILLISECOND
 """What a row says is as good as of now, if it was written within two looks."""
 
 _AGAIN_BUSY: Final = 20 * MILLISECOND
-_AGAIN_FULL: Final = SECOND
+_AGAIN_FULL: Final = 10 * SECOND  # to see that 256 owners live takes 4 ms
 _STRANGER_LOST: Final = 60 * SECOND  # of a process whose number means nothing to us
 
 
