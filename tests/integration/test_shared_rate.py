@@ -52,7 +52,8 @@ def server() -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
 
 
 def take(rate: SharedRate, count: int) -> int:
-    return sum(rate.try_acquire(time.monotonic_ns(), "a client") for _ in range(count))
+    now = time.monotonic_ns()  # one instant for all, however long it takes
+    return sum(rate.try_acquire(now, "a client") for _ in range(count))
 
 
 def test_what_one_has_taken_the_other_has_not(server: tuple[str, Any]) -> None:
