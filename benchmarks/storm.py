@@ -16,7 +16,6 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +23,7 @@ import msgspec
 
 from tidegate.findings import Measure
 from tidegate.lab.live import live
-from tidegate.lab.storm import Series, Storm, guarded, predicted, story, told
+from tidegate.lab.storm import Series, Storm, behind, guarded, predicted, story, told
 from tidegate.settings.admission import Admission
 from tidegate.settings.load import load
 from tidegate.settings.policies import Limit
@@ -38,14 +37,16 @@ DOOR = Admission(limit=Limit(max=8), queue=16)  # what the server has: 8 workers
 
 
 class Variant(NamedTuple):
-    """One protection: who is guarded, and what the clients tell.
+    """One protection: who is guarded, what the clients tell, in how many processes they are.
 
     `callers` is how many keep policies of their own in the simulation; 0: it cannot play it.
     """
 
     name: str
     storm: Storm
-    live: Callable[[Storm, int], Series]
+    guard: bool = False
+    marks: bool = False
+    processes: int = 1
     callers: int = 1
 
 
@@ -82,55 +83,19 @@ def variants(storm: Storm) -> list[Variant]:
         service=exponential,
         system=msgspec.structs.replace(storm.system, services={storm.service_name: exponential}),
     )
+    door, both = behind(storm, DOOR), behind(with_guard, DOOR)
+    four = "guarded clients, in four processes"
     return [
-        Variant("no protection", storm, lambda s, n: live(s, n, guard=False)),
-        Variant("guarded clients", with_guard, lambda s, n: live(s, n, guard=True)),
-        Variant(
-            "guarded clients, in four processes",
-            with_guard,
-            lambda s, n: live(s, n, guard=True, processes=4),
-            callers=4,
-        ),
-        Variant(
-            "the same, and one limit of 24 for the host",
-            together,
-            lambda s, n: live(s, n, guard=True, processes=4),
-        ),
-        Variant(
-            "guarded clients, work of exponential length",
-            lucky,
-            lambda s, n: live(s, n, guard=True),
-        ),
-        Variant(
-            "guarded server, clients that tell it nothing",
-            storm,
-            lambda s, n: live(s, n, guard=False, door=DOOR),
-            callers=0,
-        ),
-        Variant(
-            "guarded server, clients that mark retries",
-            storm,
-            lambda s, n: live(s, n, guard=False, door=DOOR, tells=True),
-            callers=0,
-        ),
-        Variant(
-            "guarded server, clients in four processes",
-            storm,
-            lambda s, n: live(s, n, guard=False, door=DOOR, processes=4),
-            callers=0,
-        ),
-        Variant(
-            "both, retries not marked",
-            with_guard,
-            lambda s, n: live(s, n, guard=True, door=DOOR),
-            callers=0,
-        ),
-        Variant(
-            "both, retries marked",
-            with_guard,
-            lambda s, n: live(s, n, guard=True, door=DOOR, tells=True),
-            callers=0,
-        ),
+        Variant("no protection", storm),
+        Variant("guarded clients", with_guard, guard=True),
+        Variant(four, with_guard, guard=True, processes=4, callers=4),
+        Variant("the same, and one limit of 24 for the host", together, guard=True, processes=4),
+        Variant("guarded clients, work of exponential length", lucky, guard=True),
+        Variant("guarded server, retries not marked", door, callers=0),
+        Variant("guarded server, retries marked", door, marks=True),
+        Variant("guarded server, clients in four processes", door, processes=4, callers=0),
+        Variant("both, retries not marked", both, guard=True, callers=0),
+        Variant("both, retries marked", both, guard=True, marks=True),
     ]
 
 
@@ -154,10 +119,13 @@ def main() -> None:
     )
     print(f"{'':46} {'kept of what is left':26} {'simulated':24} {'back':12} attempts/s")
     wanted = " ".join(sys.argv[3:])
-    for name, played, run, callers in variants(storm):
+    for name, played, guard, marks, processes, callers in variants(storm):
         if wanted not in name:
             continue
-        seen = [run(played, seed) for seed in range(1, runs + 1)]
+        seen = [
+            live(played, seed, guard=guard, marks=marks, processes=processes)
+            for seed in range(1, runs + 1)
+        ]
         measured = told(played, "guarded", "measured", seen)
         said = "-"
         if callers:

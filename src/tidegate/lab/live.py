@@ -3,7 +3,7 @@
 The service is a process of its own. Its clients are in this one, or in as many as are asked for,
 each with its share of one plan; they meet the same instants, since all of a machine's processes
 read one monotonic clock. A client without a guard is the one of the file, a client with one is the
-same behind `tidegate.guard`; the service may have our door in front of it.
+same behind `tidegate.guard`; our door stands before the service if it has an `admission`.
 """
 
 import asyncio
@@ -27,8 +27,7 @@ from tidegate.load.plan import arrivals, poisson
 from tidegate.load.record import Record, blank, merged
 from tidegate.runtime import clock
 from tidegate.runtime.shared.place import VARIABLE
-from tidegate.settings.admission import Admission
-from tidegate.units import MILLISECOND, SECOND, Duration, Instant, format_duration
+from tidegate.units import MILLISECOND, SECOND, Instant, format_duration
 
 __all__ = ["Part", "live", "sent"]
 
@@ -40,8 +39,7 @@ _STARVED: Final = 0.02  # of the answers, as of the starts of a saturated genera
 class Part(NamedTuple):
     """What one generator sends: every `of`-th start of the plan, from the `number`-th on.
 
-    With `guard` its clients call through one; with `tells` they say how long they wait and which
-    retry it is.
+    With `guard` its clients call through one; with `marks` a retry says that it is one.
     """
 
     storm: Storm
@@ -49,7 +47,7 @@ class Part(NamedTuple):
     url: str
     zero: Instant
     guard: bool
-    tells: bool = False
+    marks: bool = False
     number: int = 0
     of: int = 1
 
@@ -59,23 +57,22 @@ def live(
     seed: int,
     *,
     guard: bool,
-    door: Admission | None = None,
-    tells: bool = False,
+    marks: bool = False,
     processes: int = 1,
 ) -> Series:
     """The storm on this machine, for as long as the story is.
 
-    With `guard` the clients call through a guard that goes by the story's call; with `door` our
-    shedder stands before the service; with `tells` the clients mark their retries and say how long
-    they wait; `processes` is how many they are in.
+    With `guard` the clients call through a guard that goes by the story's call; with `marks` their
+    retries say that they are, as in the simulator they always do; `processes` is how many the
+    clients are in. They say how long they wait if the call says so (`propagate`).
     """
-    orders = Orders(service=storm.service, seed=seed, late_after=storm.patience // 10, door=door)
+    orders = Orders(service=storm.service, seed=seed, late_after=storm.patience // 10)
     with _among_ourselves(), ServiceProcess(orders) as process:
         zero = clock.MONOTONIC.now() + (_COME_UP if processes == 1 else _ALL_UP)
         process.slow(storm.slowdown, at=zero + storm.before)
         process.slow(1.0, at=zero + storm.before + storm.lasts)
         parts = [
-            Part(storm, seed, process.url, zero, guard, tells, number, processes)
+            Part(storm, seed, process.url, zero, guard, marks, number, processes)
             for number in range(processes)
         ]
         record = sent(parts[0]) if processes == 1 else _sent_by_many(parts)
@@ -123,8 +120,8 @@ async def _sent(part: Part) -> Record:
     storm, seed = part.storm, part.seed
     plan = arrivals(storm.plan, poisson(Random(f"{seed}/arrivals")))
     starts = islice(plan, part.number, None, part.of)
-    timeout: Duration | None = storm.call.timeout if part.tells else None
-    async with Http(part.url, patience=timeout) as http:
+    timeout = storm.call.timeout if storm.call.propagate else None
+    async with Http(part.url, marks=part.marks, patience=timeout) as http:
         caller: Caller
         if part.guard:
             caller = Guarded(guard_for(storm.call_name, storm.call), http)

@@ -30,7 +30,6 @@ from tidegate.lab.workers import Job, Workers
 from tidegate.runtime import clock
 from tidegate.server.asgi import App, LoadShedder
 from tidegate.settings import system as settings
-from tidegate.settings.admission import Admission
 from tidegate.settings.policies import Queue
 from tidegate.sim.draw import drawer
 from tidegate.units import MILLISECOND, SECOND, Duration, Instant
@@ -51,16 +50,16 @@ SendMessage = Callable[[Message], Awaitable[None]]
 
 
 class Orders(msgspec.Struct, frozen=True, kw_only=True):
-    """What to be: the service, the seed of its luck, and our door before it, if any.
+    """What to be: the service, and the seed of its luck.
 
-    An answer more than `late_after` late by the machine's fault counts as tardy. The door believes
-    its callers, who are on the same machine.
+    An answer more than `late_after` late by the machine's fault counts as tardy. With an
+    `admission` our own door stands before the service, and believes its callers, who are on the
+    same machine.
     """
 
     service: settings.Service
     seed: int = 1
     late_after: Duration = 50 * MILLISECOND
-    door: Admission | None = None
 
 
 class Slowdown(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,9 +98,10 @@ class _Request:
     stop the process for so long that the service is late by itself.
     """
 
-    __slots__ = ("_tasks", "answered", "gone", "send")
+    __slots__ = ("_tasks", "answered", "gone", "over", "send")
 
     def __init__(self, send: SendMessage, tasks: set[asyncio.Task[None]]) -> None:
+        self.over: asyncio.Event | None = None  # for who stays until its work is done
         self.gone = False
         self.answered = False
         self.send: SendMessage | None = send
@@ -109,11 +109,16 @@ class _Request:
 
     def done(self) -> None:
         if self.send is None:
+            self.dropped()
             return
         self.answered = True
         task = asyncio.create_task(_answer(self.send, 200, b"done\n"))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def dropped(self) -> None:
+        if self.over is not None:
+            self.over.set()
 
 
 @final
@@ -121,12 +126,17 @@ class Work:
     """The application behind `GET /`.
 
     Each request has one task, which waits for its end: after the answer, or when the caller has
-    left, `receive` says that the connection is over.
+    left, `receive` says that the connection is over. Then the task ends, since nothing is left to
+    say; with `stays` only when the work is done, as a handler that never listens, so that a door
+    in front of it knows what is still at work.
     """
 
-    def __init__(self, workers: Workers, now: Callable[[], Instant]) -> None:
+    def __init__(
+        self, workers: Workers, now: Callable[[], Instant], *, stays: bool = False
+    ) -> None:
         self._workers: Final = workers
         self._now: Final = now
+        self._stays: Final = stays
         self._tasks: Final[set[asyncio.Task[None]]] = set()
 
     async def __call__(self, _scope: Message, receive: Receive, send: SendMessage) -> None:
@@ -138,13 +148,21 @@ class Work:
         try:
             while (await receive())["type"] != "http.disconnect":
                 pass  # the request's body, if it has one
+            request.send = None
+            if not request.answered:
+                await self._left(request)
         except asyncio.CancelledError:
             request.send = None
             self._workers.stop(self._now(), request)
             raise
-        request.send = None
-        if not request.answered:
-            self._workers.leave(self._now(), request)
+
+    async def _left(self, request: _Request) -> None:
+        """Its caller has gone before the answer."""
+        if self._stays:
+            request.over = asyncio.Event()
+        self._workers.leave(self._now(), request)
+        if request.over is not None:
+            await request.over.wait()
 
 
 async def _answer(send: SendMessage, status: int, body: bytes) -> None:
@@ -196,16 +214,24 @@ def application(orders: Orders, loop: asyncio.AbstractEventLoop) -> App:
         at=at,
     )
     control = _Control(workers, plan)
+    # What is cancelled when its caller leaves is over at once; the rest is, when it is done.
+    stays = service.admission is not None and service.abandoned != "cancel"
     app = Starlette(
         routes=[
-            Route("/", Work(workers, now)),
+            Route("/", Work(workers, now, stays=stays)),
             Route("/control", control.tell, methods=["GET"]),
             Route("/control", control.plan, methods=["POST"]),
         ]
     )
-    if orders.door is None:
+    if service.admission is None:
         return app
-    return LoadShedder(app, admission=orders.door, trusted=("*",), exempt=("/control",))
+    return LoadShedder(
+        app,
+        admission=service.admission,
+        trusted=("*",),
+        exempt=("/control",),
+        cancel_on_disconnect=service.abandoned == "cancel",
+    )
 
 
 async def _serve(orders: Orders, listener: socket.socket) -> None:

@@ -18,11 +18,12 @@ from tidegate.lab.findings import How, StormAgreement, StormRun, Which
 from tidegate.lab.service import playable
 from tidegate.load.plan import Stretch, rate_at, steady, surging
 from tidegate.settings import system as settings
+from tidegate.settings.admission import Admission
 from tidegate.settings.system import Call, System, Trigger, default_protection
 from tidegate.sim.world import World
 from tidegate.units import SECOND, Duration
 
-__all__ = ["Series", "Storm", "agreement", "guarded", "predicted", "story", "told"]
+__all__ = ["Series", "Storm", "agreement", "behind", "guarded", "predicted", "story", "told"]
 
 BEFORE: Final = 4 * SECOND
 AFTER: Final = 10 * SECOND  # twice the 5 s within which it must be back
@@ -145,6 +146,13 @@ def guarded(storm: Storm) -> Storm:
     """
     call = msgspec.structs.replace(storm.call, protect="default")
     return storm._replace(call=default_protection(call))
+
+
+def behind(storm: Storm, admission: Admission) -> Storm:
+    """The same storm at a server with our door, which stops what nobody waits for any more."""
+    service = msgspec.structs.replace(storm.service, admission=admission, abandoned="cancel")
+    system = msgspec.structs.replace(storm.system, services={storm.service_name: service})
+    return storm._replace(service=service, system=system)
 
 
 def predicted(storm: Storm, seed: int) -> Series:

@@ -38,6 +38,10 @@ class Job(Protocol):
         """It has been worked on: answer, if there is still somebody."""
         ...
 
+    def dropped(self) -> None:
+        """Its turn came, and nobody waited for it any more."""
+        ...
+
 
 class Counts(msgspec.Struct, kw_only=True):
     """What a service has seen so far, and what it holds.
@@ -153,6 +157,7 @@ class Workers:
             counts.waiting -= 1
             if job.gone and self._abandoned != "finish":
                 counts.dropped += 1
+                job.dropped()
                 continue
             self._start(now, job)
             return

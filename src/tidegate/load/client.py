@@ -25,7 +25,7 @@ from tidegate.errors import Rejected
 from tidegate.load.generator import Attempts
 from tidegate.runtime.classify import status_outcome
 from tidegate.runtime.clock import MONOTONIC, Clock
-from tidegate.runtime.context import Ambient
+from tidegate.runtime.context import NOTHING, Ambient
 from tidegate.runtime.dependency import Dependency
 from tidegate.runtime.guard import Guard
 from tidegate.runtime.wire import outgoing
@@ -143,15 +143,21 @@ class Http:
 
     An answer counts when all of it is there. With `reconnect` every attempt opens a connection of
     its own, as a client without a pool does; else those that were answered are used again. With
-    `patience` each attempt says for how long it is waited for and how many retries deep it is, so
-    that the far side can choose.
+    `marks` a retry says that it is one, with `patience` each attempt says how long it is waited
+    for, so that the far side can choose.
     """
 
     def __init__(
-        self, url: str, *, patience: Duration | None = None, reconnect: bool = False
+        self,
+        url: str,
+        *,
+        marks: bool = False,
+        patience: Duration | None = None,
+        reconnect: bool = False,
     ) -> None:
         self._url: Final = url
-        self._patience: Final = patience
+        self._marks: Final = marks
+        self._said: Final = NOTHING if patience is None else Ambient(deadline=patience)
         self._reconnect: Final = reconnect
         self._session: aiohttp.ClientSession | None = None
 
@@ -176,9 +182,7 @@ class Http:
     async def __call__(self, number: int) -> Outcome:
         """One attempt. An answer below 500 but 429 is well; no answer at all is a failure."""
         assert self._session is not None, "to be used within `async with`"
-        headers = None
-        if self._patience is not None:
-            headers = outgoing(0, Ambient(deadline=self._patience), retries=number - 1)
+        headers = outgoing(0, self._said, retries=number - 1 if self._marks else 0)
         try:
             async with self._session.get(self._url, headers=headers) as answer:
                 await answer.read()

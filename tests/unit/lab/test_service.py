@@ -13,8 +13,9 @@ from virtual_seconds import SecondsClock, run
 from tidegate.errors import SettingsError
 from tidegate.lab.service import Orders, application, playable
 from tidegate.runtime import clock
+from tidegate.settings.admission import Admission
 from tidegate.settings.load import loads
-from tidegate.settings.policies import Queue
+from tidegate.settings.policies import Limit, Queue
 from tidegate.settings.system import Service, Time
 from tidegate.units import MILLISECOND
 
@@ -26,7 +27,12 @@ class Visitor:
 
     def __init__(self, method: str = "GET", path: str = "/", body: bytes = b"") -> None:
         self.scope: dict[str, Any] = {"type": "http", "method": method, "path": path}
-        self.scope |= {"headers": [], "query_string": b"", "root_path": ""}
+        self.scope |= {
+            "headers": [],
+            "query_string": b"",
+            "root_path": "",
+            "client": ("127.0.0.1", 1),
+        }
         self.heard: list[Mapping[str, Any]] = []
         self._inbox: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
         self._inbox.put_nowait({"type": "http.request", "body": body, "more_body": False})
@@ -133,6 +139,39 @@ def test_what_is_cancelled_in_front_of_it_is_stopped() -> None:
         assert (told["dropped"], told["busy"]) == (1, 0)
 
     served(Service(workers=1, time=EXACT), story)
+
+
+@pytest.mark.parametrize(("abandoned", "second"), [("finish", 503), ("skip", 503), ("cancel", 200)])
+def test_a_door_knows_what_is_still_at_work(abandoned: Any, second: int) -> None:
+    async def story(app: Any) -> None:
+        first, later = Visitor(), Visitor()
+        task = visit(app, first)
+        await asyncio.sleep(0.01)
+        first.leave()
+        await asyncio.sleep(0.05)  # half-way through its work
+        tasks = [task, visit(app, later)]
+        await asyncio.gather(*tasks)
+        assert later.status == second
+        told = await counts(app)
+        assert (told["served"], told["dropped"]) == ((1, 0) if second == 503 else (1, 1))
+        assert (told["busy"], told["waiting"]) == (0, 0)
+
+    door = Admission(limit=Limit(max=1), queue=0)
+    served(Service(workers=1, time=EXACT, admission=door, abandoned=abandoned), story)
+
+
+def test_who_stays_for_work_that_is_skipped_is_let_go() -> None:
+    async def story(app: Any) -> None:
+        visitors = [Visitor(), Visitor()]
+        tasks = [visit(app, visitor) for visitor in visitors]
+        await asyncio.sleep(0.01)
+        visitors[1].leave()  # it waits for the worker, behind the first
+        await asyncio.gather(*tasks)
+        told = await counts(app)
+        assert (told["served"], told["dropped"], visitors[1].heard) == (1, 1, [])
+
+    door = Admission(limit=Limit(max=2), queue=0)
+    served(Service(workers=1, time=EXACT, admission=door, abandoned="skip"), story)
 
 
 def test_a_slowdown_begins_at_the_instant_for_which_it_was_planned() -> None:

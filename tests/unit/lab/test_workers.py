@@ -21,6 +21,10 @@ class Job:
     def done(self) -> None:
         self.answered = True
 
+    def dropped(self) -> None:
+        assert self.gone
+        assert not self.answered
+
 
 class Timer:
     def __init__(self) -> None:
