@@ -23,8 +23,9 @@ NEEDS = {
     "rpc": "grpc",
     "stamina": "stamina",
     "tenacity": "tenacity",
+    "urllib3": "urllib3",
 }
-CLIENTS = set(NEEDS.values()) | {"urllib3"}
+CLIENTS = set(NEEDS.values())
 
 
 def imported(source: str) -> set[str]:

@@ -70,6 +70,7 @@ TESTED_TOGETHER = {
     },
     "tests/integration/test_aiohttp_adapter.py": {"adapters/aiohttp.py"},
     "tests/integration/test_requests_adapter.py": {"adapters/requests.py"},
+    "tests/integration/test_urllib3_adapter.py": {"adapters/urllib3.py"},
     "tests/integration/test_live_storm.py": {"lab/live.py"},
 }
 NOTHING_TO_TEST = {

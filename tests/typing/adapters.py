@@ -16,6 +16,7 @@ from tidegate.adapters.aiohttp import Middleware
 from tidegate.adapters.requests import Adapter
 from tidegate.adapters.stamina import retry_within
 from tidegate.adapters.tenacity import retry_if_worth_it, stop_when_spent, wait_as_asked
+from tidegate.adapters.urllib3 import PoolManager
 
 licences = tidegate.guard("licences")
 
@@ -28,6 +29,7 @@ def clients() -> None:
     httpx.Client(transport=httpx_adapter.Transport(wrapped=httpx.HTTPTransport()))
     aiohttp.ClientSession(middlewares=(Middleware(idempotent=True),))
     requests.Session().mount("https://", Adapter(licences, pool_maxsize=10))
+    PoolManager(licences, idempotent=True, num_pools=5).request("GET", "https://a.example")
     Adapter(licences, idempotent="yes")  # type: ignore[arg-type]
     httpx2_adapter.AsyncTransport("licences")  # type: ignore[arg-type]
 

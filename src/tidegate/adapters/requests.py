@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 import requests
 from requests.adapters import HTTPAdapter
 from urllib3.exceptions import ReadTimeoutError
-from urllib3.util import Timeout
 
 from tidegate.adapters.doors import Doors, Send, Source, Terms
 from tidegate.adapters.http import (
@@ -29,7 +28,8 @@ from tidegate.adapters.http import (
     says_no,
     short,
 )
-from tidegate.adapters.time_left import attempt_ends_at, ends_at, is_over, seconds_until, too_slow
+from tidegate.adapters.time_left import attempt_ends_at, ends_at, is_over, too_slow
+from tidegate.adapters.urllib3 import fitted
 from tidegate.errors import SettingsError
 from tidegate.runtime.guard import Guard
 from tidegate.units import Instant
@@ -140,7 +140,7 @@ class Adapter(HTTPAdapter):
         guard = exchange.guard
         end = attempt_ends_at(guard)
         propagate(guard, exchange.request.headers, end)
-        timeout = _fitted(exchange.timeout, end)
+        timeout = fitted(exchange.timeout, end)
         try:
             response = exchange.response = super().send(
                 exchange.request, exchange.stream, timeout, **exchange.arguments
@@ -167,17 +167,3 @@ def _origin(request: requests.PreparedRequest) -> str:
     """Scheme, host and port; not the user and password that a URL may have too."""
     url = urlsplit(request.url or "")
     return origin_of(url.scheme, url.hostname or "", url.port)
-
-
-def _fitted(given: Any, until: Instant | None) -> Any:
-    """The timeouts of an attempt that ends at `until`: urllib3 cuts each step to what remains."""
-    if until is None:
-        return given
-    left = seconds_until(until)
-    if isinstance(given, Timeout):
-        fitted = given.clone()
-        total = fitted.total
-        fitted.total = min(total, left) if isinstance(total, int | float) else left
-        return fitted
-    connect, read = given if isinstance(given, tuple) else (given, given)
-    return Timeout(total=left, connect=connect, read=read)
