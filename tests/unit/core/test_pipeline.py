@@ -2,6 +2,7 @@
 
 from random import Random
 
+import msgspec
 import pytest
 
 from tidegate.core.circuit_breaker import OPEN
@@ -16,7 +17,7 @@ from tidegate.core.outcome import (
     Rejection,
 )
 from tidegate.core.pipeline import Pipeline
-from tidegate.settings.policies import Breaker, Budget, Limit, RateLimit, Throttle
+from tidegate.settings.policies import Breaker, Budget, Hedge, Limit, RateLimit, Throttle
 from tidegate.settings.system import Call
 from tidegate.units import MILLISECOND, SECOND
 
@@ -191,6 +192,42 @@ def test_adjusted_goes_on_with_the_policies_whose_settings_are_the_same():
     assert after.breaker is not before.breaker
     assert after.limiter is None
     assert after.held
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("budget", {"budget": Budget(ratio=0.5)}),
+        ("throttle", {"throttle": Throttle(ratio=3.0)}),
+        ("breaker", {"breaker": None}),
+        ("limiter", {"limit": Limit(max=4)}),
+        ("rate", {"rate_limit": RateLimit(rate=9)}),
+    ],
+)
+def test_one_that_differs_begins_anew_and_the_others_go_on(part: str, change: dict) -> None:
+    rng = Random(1)
+    call = Call(
+        budget=Budget(),
+        throttle=Throttle(),
+        breaker=Breaker(),
+        limit=Limit(max=3),
+        rate_limit=RateLimit(rate=5),
+    )
+    before = Pipeline(call, rng)
+    after = before.adjusted(msgspec.structs.replace(call, **change), rng)
+    kept = {
+        name
+        for name in ("budget", "throttle", "breaker", "limiter", "rate")
+        if getattr(after, name) is getattr(before, name)
+    }
+    assert kept == {"budget", "throttle", "breaker", "limiter", "rate"} - {part}
+
+
+def test_a_budget_that_a_hedge_brings_goes_on_as_well() -> None:
+    rng = Random(1)
+    before = Pipeline(Call(hedge=Hedge(after=SECOND)), rng)
+    assert before.adjusted(Call(hedge=Hedge(after=SECOND), attempts=3), rng).budget is before.budget
+    assert before.adjusted(Call(), rng).budget is None
 
 
 def test_retry_after_is_known_by_the_policy_that_refused():

@@ -146,6 +146,12 @@ def test_copies_spend_what_the_others_saved() -> None:
     assert granted(other, 0) == 0
 
 
+def test_hearing_of_others_notices_the_time() -> None:
+    policy = budget(requests=60)
+    policy.on_others(DAY, deposited=20_000_000, retried=0, recent=0, forfeited=0)
+    assert policy.snapshot(DAY) == (1.0, 1.0, 0, 0, 0)
+
+
 def test_what_was_taken_twice_is_owed_and_repaid() -> None:
     one, other = budget(), budget()
     assert one.try_retry(0)
