@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ pytestmark = pytest.mark.slow  # a process is started, and time is real
 
 SUPPORT = Path(__file__).parents[1] / "support"
 PATIENCE = 20.0
+ALIVE = b"GET /_report HTTP/1.1\r\nHost: test\r\n\r\n"
 ON_PORT = ["--host", "127.0.0.1", "--port", "{port}"]
 BOUND = ["--bind", "127.0.0.1:{port}"]
 ASGI = {
@@ -57,9 +58,27 @@ class Served:
         finally:
             connection.close()
 
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), PATIENCE)
+
+    def say(self, connection: socket.socket) -> bytes:
+        """Ask for what is exempt, and leave the connection open."""
+        connection.sendall(ALIVE)
+        return connection.recv(4096)
+
+    def served_and_idle(self) -> socket.socket:
+        """A connection that has been answered; the server may take a while to forget the last."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            connection = self.connect()
+            if self.say(connection).startswith(b"HTTP/1.1 200"):
+                return connection
+            connection.close()
+            assert time.monotonic() < end
+
     def hold(self) -> socket.socket:
         """Send a request that is held, and leave its connection open."""
-        held = socket.create_connection(("127.0.0.1", self.port), PATIENCE)
+        held = self.connect()
         held.sendall(b"GET /hold HTTP/1.1\r\nHost: test\r\n\r\n")
         self.until(lambda report: report["inside"] == 1)
         return held
@@ -153,3 +172,30 @@ def test_a_wsgi_server(name: str) -> None:
         is_refused_before_the_application_runs(server)
         assert server.ask("/late", Tidegate_Remaining_Ms="0")[0] == 504
         assert server.until(lambda report: True)["called"] == ["/hold", "/after"]
+
+
+def test_uvicorn_s_own_limit_counts_who_says_nothing() -> None:
+    """Why the docs say to leave it off: one idle connection, and the next request is refused."""
+    command = [*ASGI["uvicorn"], "--limit-concurrency", "2"]
+    with served(command) as server, closing(server.served_and_idle()):
+        with closing(server.connect()) as second:
+            refused = server.say(second)
+        assert refused.startswith(b"HTTP/1.1 503")
+        assert b"retry-after" not in refused.lower()
+
+
+def test_granian_s_own_limit_lets_an_idle_connection_keep_everybody_out() -> None:
+    """Why the docs say to set it above the connections that a proxy keeps open."""
+    command = [*ASGI["granian"], "--backpressure", "1"]
+    with (
+        served(command) as server,
+        closing(server.served_and_idle()) as idle,
+        closing(server.connect()) as second,
+    ):
+        second.sendall(ALIVE)
+        second.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            second.recv(1)
+        idle.close()
+        second.settimeout(PATIENCE)
+        assert second.recv(100).startswith(b"HTTP/1.1 200")
