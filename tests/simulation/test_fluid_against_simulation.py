@@ -16,7 +16,17 @@ from tidegate.analysis.results import goodput
 from tidegate.analysis.runs import Spec, execute
 from tidegate.settings.admission import Admission
 from tidegate.settings.load import load
-from tidegate.settings.policies import Backoff, Breaker, Budget, Gradient, Limit, Queue
+from tidegate.settings.policies import (
+    Backoff,
+    Breaker,
+    Budget,
+    Gradient,
+    Hedge,
+    Limit,
+    Queue,
+    Throttle,
+    Vegas,
+)
 from tidegate.settings.system import System, Trigger
 from tidegate.units import MILLISECOND, MINUTE, SECOND
 
@@ -55,6 +65,14 @@ CASES = {
     "one attempt heals": (slow_store(attempts=1), 1),
     "a budget heals": (slow_store(budget=Budget()), 1),
     "backoff alone does not": (slow_store(backoff=Backoff(base=50 * MILLISECOND)), 1),
+    "nor does decorrelated jitter": (
+        slow_store(backoff=Backoff(base=50 * MILLISECOND, jitter="decorrelated")),
+        1,
+    ),
+    "a throttle heals": (slow_store(throttle=Throttle()), 1),
+    "a limit by the gradient of latency heals": (slow_store(limit=Limit(gradient=Gradient())), 1),
+    "a limit by its queue heals": (slow_store(limit=Limit(vegas=Vegas())), 1),
+    "the budget that a hedge brings heals": (slow_store(hedge=Hedge(after=400 * MILLISECOND)), 1),
     "a short queue heals": (with_queue(slow_store(), Queue(limit=40)), 1),
     "a long queue does not": (with_queue(slow_store(), Queue(limit=400)), 1),
     "newest first heals": (with_queue(slow_store(), Queue(order="lifo")), 1),
