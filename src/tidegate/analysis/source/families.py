@@ -66,7 +66,7 @@ _LOCAL: Final = frozenset(
 # Words in names of exceptions that speak of this machine, of data, or of others who were first.
 _LOCAL_WORDS: Final = re.compile(
     "Conflict|Deadlock|Decode|Duplicate|Exists|Import|Integrity|Json|JSON|Lock|Parse|Process"
-    "|Serializ|Stale|Unique|Validat"
+    "|Serializ|Stale|Unique|Validat|^Empty$|^Full$"
 )
 _BROAD: Final = frozenset(("BaseException", EVERYTHING))
 _BUILTIN: Final = {

@@ -17,7 +17,7 @@ from tidegate.analysis.source.names import Scope, dotted
 from tidegate.analysis.source.remember import export, remember
 from tidegate.analysis.source.retriers import in_block, retrier
 from tidegate.analysis.source.seen import Call, Decorated, Placed, Source
-from tidegate.analysis.source.walk import inside
+from tidegate.analysis.source.walk import children, inside
 
 __all__ = ["read"]
 
@@ -106,7 +106,7 @@ class _Reader:
                 for case in node.cases:
                     self._body(case.body, scope, function)
             case _:
-                for child in ast.iter_child_nodes(node):
+                for child in children(node):
                     if isinstance(child, ast.expr):
                         self._expression(child, scope, function)
 
@@ -189,7 +189,7 @@ class _Reader:
                 target = self.calls[-1].target
                 if target in _WAITS_FOR:
                     cancel = part
-            waiting.extend((child, cancel) for child in ast.iter_child_nodes(part))
+            waiting += [(child, cancel) for child in children(part)]
 
     def _call(
         self, node: ast.Call, scope: Scope, function: Decorated, cancel: ast.AST | None

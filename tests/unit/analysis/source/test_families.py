@@ -34,6 +34,7 @@ def test_a_tuple_is_taken_apart_and_a_bare_except_is_everything() -> None:
         ("ValueError", "local"),
         ("json.JSONDecodeError", "local"),
         ("app.UpdateConflict", "local"),
+        ("?.Empty", "local"),
         ("requests.ConnectionError", "requests"),
         ("botocore.exceptions.ClientError", "aws"),
         ("google.api_core.exceptions.ServiceUnavailable", "google"),
