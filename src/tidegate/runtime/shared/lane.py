@@ -10,7 +10,7 @@ places of the policies: the token of a retry, the place of a probe, a place unde
 turn at a rate. So the host never makes more retries than its budget allows, whatever its number of
 processes.
 
-Called under the lock of the guard. Nothing here waits.
+Called under the lock of the guard. Nothing here waits, but for a row, once, a few milliseconds.
 """
 
 import atexit

@@ -19,7 +19,7 @@ __all__ = ["FRESH", "Row"]
 FRESH: Final = 200 * MILLISECOND
 """What a row says is as good as of now, if it was written within two looks."""
 
-_AGAIN_BUSY: Final = 20 * MILLISECOND
+_AGAIN_BUSY: Final = SECOND  # whoever claims is stopped: a claim takes a tenth of a millisecond
 _AGAIN_FULL: Final = 10 * SECOND  # to see that 256 owners live takes 4 ms
 _STRANGER_LOST: Final = 60 * SECOND  # of a process whose number means nothing to us
 

@@ -10,14 +10,15 @@ Counters only grow and stay in the row when its owner dies: who takes the row ov
 them. So a sum over all rows never falls, whoever comes and goes.
 
 A lock is taken only to claim or to give up a row, and to write a hold; it is one of the kernel's,
-which a death releases, and a process that does not get it at once does without for the moment.
+which a death releases. A process that starts waits for it for a few milliseconds, once, and if it
+still has none does without for the moment.
 """
 
 import fcntl
 import mmap
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple, final
@@ -45,7 +46,9 @@ _H_HOLD_VERSION, _H_HELD, _H_UNTIL, _H_SINCE_WALL, _H_UNTIL_WALL, _H_REASON, _H_
 _H_COMMAND = 15
 _NAME_AT, _REASON_AT, _AUTHOR_AT = 512, 1536, 2560  # bytes
 _TEXT_MAX: Final = 1024
-_LOCK_TRIES: Final = 100  # of 20 ms: two seconds, for a command
+# How often a lock is tried, a millisecond apart. Claims take a tenth of one, so eight workers that
+# start together are all served within a few; who holds it longer is stopped, and not waited for.
+_AT_ONCE, _FOR_A_CLAIM, _FOR_A_COMMAND = 1, 20, 2_000
 
 # Words of a row. From PID to GONE they describe its present owner and go with him.
 VERSION, KIND, PID, STARTED, NAMESPACE, AT = range(6)  # AT: when it was last written
@@ -222,7 +225,7 @@ class Table:
         A row whose owner is dead is taken before a fresh one, so that workers that are replaced
         again and again need no more rows than run at a time.
         """
-        with self._locked() as locked:
+        with self._locked(_FOR_A_CLAIM) as locked:
             if not locked:
                 return BUSY
             index = self._vacant(owner, kind)
@@ -255,7 +258,7 @@ class Table:
 
     def bury(self, index: int, dead: Owner) -> bool:
         """Take a dead owner's calls and probes off the table; what he counted stays."""
-        with self._locked() as locked:
+        with self._locked(_AT_ONCE) as locked:
             if not locked or self.owner(index) != dead:
                 return False
             self._clear(self.row(index))
@@ -267,9 +270,9 @@ class Table:
         self.words[begin + VERSION] += self.words[begin + VERSION] & 1  # he died while writing
 
     @contextmanager
-    def _locked(self, *, wait: bool = False) -> Iterator[bool]:
-        """The kernel's lock of the file, at once or not at all. A death releases it."""
-        if not _claiming.acquire(blocking=wait):
+    def _locked(self, tries: int) -> Iterator[bool]:
+        """The kernel's lock of the file, or not. A death releases it."""
+        if not _had(lambda: _claiming.acquire(blocking=False), tries):
             yield False
             return
         fd = -1
@@ -280,7 +283,7 @@ class Table:
             ):
                 flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
                 fd = os.open(place.filename(self.name), flags, dir_fd=home)
-            yield fd >= 0 and _lock(fd, wait=wait)
+            yield fd >= 0 and _had(lambda: _lock_now(fd), tries)
         finally:
             if fd >= 0:
                 os.close(fd)
@@ -316,7 +319,7 @@ class Table:
 
         `command` is the number of one that hosts tell each other.
         """
-        with self._locked(wait=True) as locked:
+        with self._locked(_FOR_A_COMMAND) as locked:
             if not locked:
                 raise InputError(f"cannot lock the table of {self.name!r}; nothing was changed")
             words = self.words
@@ -342,12 +345,13 @@ class Table:
         return len(data)
 
 
-def _lock(fd: int, *, wait: bool) -> bool:
-    for _ in range(_LOCK_TRIES if wait else 1):
-        if _lock_now(fd):
+def _had(lock: Callable[[], bool], tries: int) -> bool:
+    if lock():
+        return True
+    for _ in range(tries - 1):
+        MONOTONIC.sleep(MILLISECOND)
+        if lock():
             return True
-        if wait:
-            MONOTONIC.sleep(20 * MILLISECOND)
     return False
 
 

@@ -6,6 +6,7 @@ import pytest
 from host_rig import Process, host
 
 from tidegate.core.outcome import SUCCESS
+from tidegate.runtime.clock import Monotonic
 from tidegate.runtime.shared import table as t
 from tidegate.runtime.shared.owner import this_process
 from tidegate.runtime.shared.table import ROWS_MAX, Table
@@ -98,9 +99,12 @@ def test_beyond_the_last_row_a_process_is_alone_and_it_is_seen(directory: Path) 
     assert table.overflow > 0
 
 
-def test_while_there_may_be_a_row_in_a_moment_nothing_is_granted(directory: Path) -> None:
+def test_while_there_may_be_a_row_in_a_moment_nothing_is_granted(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Monotonic, "sleep", lambda _, wait: None)
     table = Table.open(directory, "licences")
-    with table._locked():
+    with table._locked(1):
         process = Process(directory, CALL, 0, 1)
         assert process.retries(0, 5) == 0
     process.lane.look(SECOND)

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from tidegate.runtime.clock import Monotonic
 from tidegate.runtime.shared import table as t
 from tidegate.runtime.shared.owner import Owner, this_process
 from tidegate.runtime.shared.row import FRESH, Row, faded
 from tidegate.runtime.shared.table import ROWS_MAX, Table
-from tidegate.units import MILLISECOND, SECOND
+from tidegate.units import SECOND
 
 DEAD = Owner(2**22 + 1, 1, this_process().namespace)
 
@@ -63,12 +64,16 @@ def test_a_full_table_is_asked_again_after_ten_seconds(table: Table) -> None:
     assert row.index == 7
 
 
-def test_a_busy_table_is_asked_again_at_once(table: Table) -> None:
+def test_a_busy_table_is_asked_again_after_a_second(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Monotonic, "sleep", lambda _, wait: None)
     row = Row(table)
-    with table._locked():
+    with table._locked(1):
         assert not row.is_ours(0)
         assert row.busy
-    assert row.is_ours(20 * MILLISECOND)
+    assert not row.is_ours(SECOND - 1)
+    assert row.is_ours(SECOND)
     assert not row.busy
 
 

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from tidegate.errors import InputError
+from tidegate.runtime.clock import Monotonic
 from tidegate.runtime.shared import place
 from tidegate.runtime.shared import table as t
 from tidegate.runtime.shared.owner import Owner, this_process
 from tidegate.runtime.shared.table import ROWS_MAX, Hold, Table, names
+from tidegate.units import MILLISECOND
 
 DEAD = Owner(2**22 + 1, 1, this_process().namespace)  # above the highest number of a process
 
@@ -166,31 +168,55 @@ def test_a_column_is_one_word_of_every_row(directory: Path) -> None:
     assert list(table.column(t.RETRIED)) == [10, 11, 12]
 
 
-def test_while_another_thread_claims_one_does_not_wait(directory: Path) -> None:
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How long was waited, by a clock that stands still."""
+    waited: list[int] = []
+    monkeypatch.setattr(Monotonic, "sleep", lambda _, wait: waited.append(wait))
+    return waited
+
+
+def test_while_another_thread_claims_one_waits_a_little(directory: Path, waits: list[int]) -> None:
     table = Table.open(directory, "x")
-    with table._locked() as locked:
+    with table._locked(1) as locked:
         assert locked
         answers: list[int] = []
         thread = threading.Thread(target=lambda: answers.append(table.claim(stranger(1))))
         thread.start()
         thread.join()
     assert answers == [t.BUSY]
+    assert sum(waits) == 19 * MILLISECOND
     assert table.claim(stranger(1)) == 0
+    assert sum(waits) == 19 * MILLISECOND
 
 
 def _try_to_claim(directory: Path, answers: "multiprocessing.SimpleQueue[int]") -> None:
     answers.put(Table.open(directory, "x").claim(this_process()))
 
 
-def test_while_another_process_claims_one_does_not_wait(directory: Path) -> None:
+def test_while_another_process_claims_one_waits_a_little(directory: Path, waits: list[int]) -> None:
     table = Table.open(directory, "x")
     context = multiprocessing.get_context("fork")
     answers = context.SimpleQueue()
-    with table._locked():
+    with table._locked(1):
         child = context.Process(target=_try_to_claim, args=(directory, answers))
         child.start()
         child.join()
     assert answers.get() == t.BUSY
+
+
+def test_who_gets_the_lock_meanwhile_has_it(directory: Path, waits: list[int]) -> None:
+    answers = iter([False, False, True])
+    assert t._had(lambda: next(answers), 20)
+    assert waits == [MILLISECOND] * 2
+
+
+def test_nobody_waits_to_bury_the_dead(directory: Path, waits: list[int]) -> None:
+    table = Table.open(directory, "x")
+    table.claim(DEAD)
+    with table._locked(1):
+        assert not table.bury(0, DEAD)
+    assert waits == []
 
 
 # Holds.
@@ -229,21 +255,19 @@ def test_a_hold_that_somebody_died_writing_can_be_written_again(directory: Path)
 
 
 def test_a_hold_waits_for_the_lock_but_not_for_ever(
-    directory: Path, monkeypatch: pytest.MonkeyPatch
+    directory: Path, monkeypatch: pytest.MonkeyPatch, waits: list[int]
 ) -> None:
     table = Table.open(directory, "x")
-    waits: list[int] = []
-    monkeypatch.setattr(t.MONOTONIC.__class__, "sleep", lambda _, wait: waits.append(wait))
     monkeypatch.setattr(t, "_lock_now", lambda _fd: False)
     with pytest.raises(InputError, match="cannot lock the table of 'x'; nothing was changed"):
         table.write_hold(held())
-    assert sum(waits) == 2 * 10**9
+    assert sum(waits) == 1_999 * MILLISECOND
     assert table.hold() is None
 
 
 def test_in_a_fork_no_thread_holds_the_lock(directory: Path) -> None:
     table = Table.open(directory, "x")
-    with table._locked() as locked:
+    with table._locked(1) as locked:
         assert locked
         pid = os.fork()
         if not pid:
