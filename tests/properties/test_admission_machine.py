@@ -49,7 +49,7 @@ class AdmissionMachine(RuleBasedStateMachine):
         self.line: list[Waiting] = []  # of those who wait, in the order in which they came
         self.turns: dict[int, list[str | None]] = {rank: [] for rank in RANKS}
         self.decided: list[tuple[Waiting, Reason | None]] = []
-        self.came = self.gone = self.refused = 0
+        self.came = self.gone = self.left = self.refused = 0
 
     # The reference.
 
@@ -185,7 +185,7 @@ class AdmissionMachine(RuleBasedStateMachine):
         item = data.draw(st.sampled_from(self.line))
         self.take_out(item)
         self.notice(item.rank)
-        self.gone += 1
+        self.left += 1
         self.policy.on_left(self.now, item)
 
     # Agreement.
@@ -210,8 +210,9 @@ class AdmissionMachine(RuleBasedStateMachine):
         found = self.policy.snapshot(self.now)
         assert found[:4] == (len(self.inside), self.limiter.limit, len(self.line), self.mean)
         assert sum(found.refused) == self.refused
-        assert self.came == found.inside + found.waiting + self.gone + self.refused
-        assert sum(found.done) == self.gone
+        ended = self.gone + self.left + self.refused
+        assert self.came == found.inside + found.waiting + ended
+        assert (sum(found.done), found.left) == (self.gone, self.left)
         assert self.policy._check()
         oldest = self.line[0].since + self.record.wait if self.line else None
         assert self.policy.next_wakeup() == oldest

@@ -47,8 +47,9 @@ _MEAN_SHIFT: Final = 3
 class AdmissionSnapshot(NamedTuple):
     """Who is in and who waits now, and what has become of all others since the start.
 
-    `done` has a count for each outcome, `refused` for each reason, in their order. `mean` is the
-    smoothed time inside, in nanoseconds.
+    `done` has a count for each outcome of those who were in, `refused` for each reason, in their
+    order; `left` is who went by himself while he waited. `mean` is the smoothed time inside, in
+    nanoseconds.
     """
 
     inside: int
@@ -57,6 +58,7 @@ class AdmissionSnapshot(NamedTuple):
     mean: Duration
     done: tuple[int, ...]
     refused: tuple[int, ...]
+    left: int
 
 
 @final
@@ -75,6 +77,7 @@ class Admission:
         "_clients",
         "_codel",
         "_done",
+        "_left",
         "_limit",
         "_limiter",
         "_mean",
@@ -100,6 +103,7 @@ class Admission:
         self._mean: Duration = 0
         self._done: Final = [0] * len(Outcome)
         self._refused: Final = [0] * len(Reason)
+        self._left = 0
         self.decided: list[Waiting] = []  # not empty: it is time to drain it
         self._limit = 0
         self._ceilings = (0, 0, 0, 0)
@@ -146,7 +150,7 @@ class Admission:
             item.answer = False
             self._take_out(now, item)
             self._forget(item.client)
-            self._done[IGNORED] += 1
+            self._left += 1
         elif item.answer is True:
             self.on_done(now, now, IGNORED, item.client)
 
@@ -212,6 +216,7 @@ class Admission:
             mean=self._mean,
             done=tuple(self._done),
             refused=tuple(self._refused),
+            left=self._left,
         )
 
     # Private parts: the door.

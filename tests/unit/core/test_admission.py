@@ -242,7 +242,8 @@ def test_who_leaves_while_he_waits_frees_his_waiting_place() -> None:
     policy.on_left(2 * ms, item)  # again: nothing is left to do
     policy.on_done(5 * ms, 0, SUCCESS)
     assert policy.drain_decided() == []
-    assert policy.snapshot(5 * ms).inside == 1
+    found = policy.snapshot(5 * ms)
+    assert (found.inside, found.left, sum(found.done)) == (1, 1, 1)
 
 
 def test_who_leaves_as_he_is_let_in_gives_his_place_to_the_next() -> None:
@@ -252,7 +253,8 @@ def test_who_leaves_as_he_is_let_in_gives_his_place_to_the_next() -> None:
     assert policy.drain_decided() == [gone]
     policy.on_left(5 * ms, gone)
     assert policy.drain_decided() == [following]
-    assert policy.snapshot(5 * ms).inside == 2
+    found = policy.snapshot(5 * ms)
+    assert (found.inside, found.left, found.done[IGNORED]) == (2, 0, 1)  # he was in
 
 
 def test_the_limit_follows_what_comes_back() -> None:
@@ -287,9 +289,12 @@ def test_everybody_who_came_is_counted_once() -> None:
         policy.try_admit(at * ms, DEFAULT)
     policy.try_admit(0, DEFAULT, None, 0)
     policy.on_done(7 * ms, 0, SUCCESS)
+    policy.on_left(8 * ms, waits(policy.try_admit(8 * ms, DEFAULT)))
     policy.clear(8 * ms)
     found = policy.snapshot(8 * ms)
-    assert found.inside + found.waiting + sum(found.done) + sum(found.refused) == 9
+    ended = sum(found.done) + sum(found.refused) + found.left
+    assert found.inside + found.waiting + ended == 10
+    assert found.left == 1
     assert found.refused[Reason.LIMIT] == 5
     assert found.refused[Reason.DEADLINE] == 1
     assert policy.try_admit(9 * ms, DEFAULT, None, NEVER) is not None
