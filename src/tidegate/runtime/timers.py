@@ -107,16 +107,19 @@ class Line:
 
 
 _lines: Final[dict[tuple[int, Duration], Line]] = {}
-_LOOPS_MAX: Final = 64
 
 
 def line_of(loop: asyncio.AbstractEventLoop, timeout: Duration, clock: Clock) -> Line:
-    """The line of this loop for this timeout."""
+    """The line of this loop for this timeout.
+
+    A new line forgets those of loops that are closed: what was out on them ends now, and gives its
+    place back. Other threads do the same with their own loops, so nothing here may be walked.
+    """
     key = (id(loop), timeout)
     line = _lines.get(key)
     if line is None or line.loop is not loop or line._clock is not clock:
-        if len(_lines) >= _LOOPS_MAX:
-            for old in [k for k, known in _lines.items() if known.loop.is_closed()]:
-                del _lines[old]
+        for old, known in list(_lines.items()):
+            if known.loop.is_closed():
+                _lines.pop(old, None)
         line = _lines[key] = Line(loop, timeout, clock)
     return line
