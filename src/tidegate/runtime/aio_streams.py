@@ -13,7 +13,7 @@ from functools import wraps
 from typing import Any, Final, ParamSpec, Protocol, final
 
 from tidegate.core.execution import ATTEMPT, WAIT
-from tidegate.core.outcome import SUCCESS, Permit
+from tidegate.core.outcome import IGNORED, SUCCESS, Permit
 from tidegate.errors import AttemptTimeout, DeadlineExceeded
 from tidegate.runtime import aio
 from tidegate.runtime.call import FALL_BACK, Call
@@ -259,8 +259,11 @@ class _Watched:
             raise
         except BaseException as error:
             if self._observed is not None:
-                outcome = SUCCESS if error is thrown else self._guard.outcome_of(error)
-                self._observed.settle(outcome)
+                outcome = IGNORED  # if whoever is to judge it raises
+                try:
+                    outcome = SUCCESS if error is thrown else self._guard.outcome_of(error)
+                finally:
+                    self._observed.settle(outcome)
             raise
 
     def end(self) -> None:

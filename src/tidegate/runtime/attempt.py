@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, final
 
 from tidegate.core.execution import REJECT
-from tidegate.core.outcome import SUCCESS, Outcome, Permit
+from tidegate.core.outcome import IGNORED, SUCCESS, Outcome, Permit
 from tidegate.errors import SettingsError
 from tidegate.runtime import context
 from tidegate.runtime.call import Call
@@ -177,10 +177,12 @@ class Attempt:
         """Whether nobody guards it; then all that is left is to count it."""
         if self._observed is None:
             return False
-        outcome = self._said
-        if outcome is None:
-            outcome = SUCCESS if error is None else self._guard.outcome_of(error)
-        self._observed.settle(outcome)
+        outcome = IGNORED if self._said is None else self._said  # if whoever is to judge it raises
+        try:
+            if self._said is None:
+                outcome = SUCCESS if error is None else self._guard.outcome_of(error)
+        finally:
+            self._observed.settle(outcome)
         return True
 
     def _ended_well(self) -> bool:

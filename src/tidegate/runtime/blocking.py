@@ -11,6 +11,7 @@ has time. To hand the end of each first attempt down to it would cost a third of
 
 from collections.abc import Callable
 from functools import wraps
+from types import CoroutineType
 from typing import Any, ParamSpec, TypeVar
 
 from tidegate.core.execution import ATTEMPT, WAIT, Step
@@ -68,7 +69,7 @@ def guarded(guard: Guard, function: Callable[_P, _T]) -> Callable[_P, _T]:
             step = going.failed(error)
         else:
             now = clock()
-            if now - permit.start <= guard.whole:
+            if now - permit.start <= guard.whole and type(result) is not CoroutineType:
                 with dependency.lock:
                     pipeline.settle(now, permit, SUCCESS)
                     dependency.ok += 1
@@ -77,7 +78,7 @@ def guarded(guard: Guard, function: Callable[_P, _T]) -> Callable[_P, _T]:
                     dependency.catch_up()
                 return result
             going = Call.after(guard, inherited, permit)
-            step = going.answered(result)
+            step = _answered(going, result)
         finally:
             if before is not None:
                 put_back(before)
@@ -117,7 +118,7 @@ def _carry_on(
             except BaseException as error:  # noqa: BLE001 - judged, and raised again at the end
                 step = going.failed(error)
             else:
-                step = going.answered(result)
+                step = _answered(going, result)
         elif step is WAIT:
             wait = going.execution.until - clock.now()
             if wait > 0:
@@ -134,3 +135,16 @@ def _carry_on(
         return answer
     assert going.guard.fallback is not None
     return going.guard.fallback(*args, **kwargs)
+
+
+def _answered(going: Call, result: Any) -> Step:
+    """The attempt has given a result, which must not be work that has yet to be done."""
+    if type(result) is not CoroutineType:
+        return going.answered(result)
+    result.close()  # else Python complains that nobody has awaited it
+    return going.failed(
+        TypeError(
+            "a guarded function gave a coroutine, whose end its guard would not see: make it"
+            " `async def`, or use `await guard.acall(function, ...)`"
+        )
+    )

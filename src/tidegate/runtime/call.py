@@ -5,6 +5,7 @@ lock; what a visit leaves behind, changes of state and counters, is seen to on t
 neither threads nor tasks: the two drivers, `blocking` and `aio`, sleep and send for it.
 """
 
+from contextlib import suppress
 from typing import Any, Final
 
 from tidegate.core.execution import ATTEMPT, COMPLETE, REJECT, Execution, Step
@@ -106,7 +107,12 @@ class Call:
     def failed(self, error: BaseException) -> Step:
         """The attempt that is out has raised."""
         self.error, self.result = error, _NOT_YET
-        outcome = self.guard.outcome_of(error) if self.said is None else self.said
+        outcome = self.said
+        if outcome is None:
+            try:
+                outcome = self.guard.outcome_of(error)
+            except BaseException as mistake:  # noqa: BLE001 - raised at the end
+                return self._misjudged(mistake)
         return self.settle(outcome, retry_after(error))
 
     def answered(self, result: Any) -> Step:
@@ -115,7 +121,12 @@ class Call:
         judge = self.guard.judge
         if self.said is not None and self.said is not SUCCESS:
             return self.settle(self.said)
-        verdict = None if judge is None or self.last else judge(result)
+        verdict = None
+        if judge is not None and not self.last:
+            try:
+                verdict = self.guard.verdict_on(result)
+            except BaseException as mistake:  # noqa: BLE001 - raised at the end
+                return self._misjudged(mistake)
         if verdict is not None and verdict.outcome is not SUCCESS:
             return self.settle(verdict.outcome, verdict.retry_after)
         permit, timeout = self.execution.permit, self.execution.timeout
@@ -124,6 +135,13 @@ class Call:
             if now - permit.start > timeout:
                 return self.answered_late(now)
         return self.settle(SUCCESS)
+
+    def _misjudged(self, mistake: BaseException) -> Step:
+        """The user's `classify` or `judge` has raised: that says nothing about the dependency, and
+        no retry mends it. It is raised, and the attempt's place is given back.
+        """
+        self.error, self.result = mistake, _NOT_YET
+        return self.settle(IGNORED)
 
     def settle(self, outcome: Outcome, wait: Duration = 0) -> Step:
         """The attempt that is out has ended so; `wait` is what the far side asked for."""
@@ -295,5 +313,6 @@ _NOT_REFUSED: Final = frozenset({Reason.ATTEMPTS, Reason.NOT_RETRYABLE})
 
 def _add_note(error: BaseException, note: str) -> None:
     """A note on the user's exception, once: an exception that is raised again must not grow."""
-    if note not in getattr(error, "__notes__", ()):
-        error.add_note(note)
+    with suppress(Exception):  # a frozen dataclass takes none
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)

@@ -70,11 +70,11 @@ def retry_after(error: BaseException) -> Duration:
     `Retry-After` header in seconds (RFC 9110 section 10.2.3). A date is not read: comparing it
     would trust two wall clocks.
     """
-    said: object = getattr(error, "retry_after", None)
+    said = _read(error, "retry_after")
     if isinstance(said, int | float) and said is not True and 0 < said <= _WAIT_MAX_S:
         return round(said * SECOND)
-    for holder in (getattr(error, "response", None), error):
-        headers = getattr(holder, "headers", None)
+    for holder in (_read(error, "response"), error):
+        headers = _read(holder, "headers")
         if isinstance(headers, Mapping):
             return parse_retry_after(headers.get("retry-after") or headers.get("Retry-After"))
     return 0
@@ -89,12 +89,20 @@ def parse_retry_after(text: Any) -> Duration:
 
 def _status(error: BaseException) -> int | None:
     """The HTTP status of an exception that has one, as httpx, requests or aiohttp write it."""
-    response = getattr(error, "response", None)
+    response = _read(error, "response")
     for holder, name in ((response, "status_code"), (response, "status"), (error, "status")):
-        status = getattr(holder, name, None)
+        status = _read(holder, name)
         if type(status) is int and 100 <= status <= 599:
             return status
     return None
+
+
+def _read(holder: object, name: str) -> object:
+    """An attribute of somebody else's exception, None also if it is a property that raises."""
+    try:
+        return getattr(holder, name, None)
+    except Exception:  # noqa: BLE001 - theirs may raise what it likes
+        return None
 
 
 def _by_type(kind: type[BaseException]) -> Outcome:

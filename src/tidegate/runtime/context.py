@@ -138,7 +138,8 @@ def deadline(timeout: float) -> entered:
     is sent after it, attempts are cut to fit, and a guarded call that finds it passed raises
     `DeadlineExceeded`. Code that is not guarded is not interrupted.
     """
-    if not 0 < timeout <= _TIMEOUT_MAX:  # also refuses NaN
+    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if not number or not 0 < timeout <= _TIMEOUT_MAX:  # also refuses NaN
         raise SettingsError(f"a deadline is above 0 and at most a day of seconds, not {timeout!r}")
     inherited = AMBIENT.get()
     until = clock.current().now() + round(timeout * SECOND)

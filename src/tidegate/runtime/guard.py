@@ -28,14 +28,14 @@ from tidegate.runtime.context import NOTHING, Ambient
 from tidegate.runtime.degraded import noting
 from tidegate.runtime.dependency import Dependency, GuardSnapshot, Listener
 from tidegate.runtime.keywords import KEYWORDS, override
-from tidegate.settings.rules import one_of
+from tidegate.settings.rules import one_of, refuse
 from tidegate.settings.system import Call
 from tidegate.units import Duration
 
 if TYPE_CHECKING:
     from tidegate.runtime.attempt import Attempt
 
-__all__ = ["Classifier", "Guard", "Judge", "Mode", "Verdict"]
+__all__ = ["Classifier", "Expected", "Guard", "Judge", "Mode", "Verdict"]
 
 Mode = Literal["enforce", "observe", "off"]
 
@@ -63,6 +63,7 @@ class Verdict(NamedTuple):
 
 Classifier = Callable[[BaseException], Outcome | None]
 Judge = Callable[[Any], Verdict | None]
+Expected = type[BaseException] | tuple[type[BaseException], ...]
 
 
 @final
@@ -105,12 +106,19 @@ class Guard:
         *,
         mode: Mode = "enforce",
         fallback: Callable[..., Any] | None = None,
-        expected: tuple[type[BaseException], ...] = (),
+        expected: Expected = (),
         classify: Classifier | None = None,
         judge: Judge | None = None,
         overrides: dict[str, Any] | None = None,
     ) -> None:
         one_of("mode", mode, _MODES)
+        for key, given in (("fallback", fallback), ("classify", classify), ("judge", judge)):
+            if given is not None and not callable(given):
+                raise refuse(key, "a function", given)
+        if isinstance(expected, type):
+            expected = (expected,)
+        if not isinstance(expected, tuple) or not all(_is_exception(kind) for kind in expected):
+            raise refuse("expected", "a tuple of exception types", expected)
         self.dependency: Final = dependency
         self.mode: Final = mode
         self._fallback: Final = fallback
@@ -243,7 +251,7 @@ class Guard:
         *,
         mode: Mode | None = None,
         fallback: Callable[..., Any] | None = None,
-        expected: tuple[type[BaseException], ...] | None = None,
+        expected: Expected | None = None,
         classify: Classifier | None = None,
         judge: Judge | None = None,
         **settings: Any,
@@ -273,10 +281,19 @@ class Guard:
         if self._expected and isinstance(error, self._expected):
             return SUCCESS
         if self._classify is not None:
-            said = self._classify(error)
-            if said is not None:
+            said: object = self._classify(error)
+            if isinstance(said, Outcome):
                 return said
+            if said is not None:
+                raise TypeError(f"classify gives a tidegate.Outcome or None, not {said!r}")
         return classify(error)
+
+    def verdict_on(self, result: object) -> Verdict | None:
+        """What `judge` says of a result; None if it says nothing, or there is no judge."""
+        said: object = None if self.judge is None else self.judge(result)
+        if said is None or isinstance(said, Verdict):
+            return said
+        raise TypeError(f"judge gives a tidegate.Verdict or None, not a {type(said).__name__}")
 
     def renew(self) -> None:
         """Take the dependency's pipeline, on the terms of this view."""
@@ -313,6 +330,10 @@ class Guard:
 _attempt: "type[Attempt] | None" = None
 
 
+def _is_exception(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseException)
+
+
 def _flags(function: Any) -> int:
     """What calling it gives, as flags of its code; looks through partials and callable objects.
 
@@ -320,6 +341,13 @@ def _flags(function: Any) -> int:
     """
     while hasattr(function, "func") and hasattr(function, "keywords"):  # functools.partial
         function = function.func
+    if isinstance(function, staticmethod | classmethod | property):
+        raise SettingsError(
+            f"a guard takes a function, not a {type(function).__name__}: write"
+            f" @{type(function).__name__} above the guard"
+        )
+    if not callable(function):
+        raise SettingsError(f"a guard takes a function, not {function!r}")
     function = getattr(function, "__func__", function)
     code = getattr(function, "__code__", None)
     if code is None and not isinstance(function, type):

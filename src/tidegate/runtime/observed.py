@@ -8,7 +8,7 @@ told what they would have been told, and their noes are counted instead of obeye
 from types import TracebackType
 from typing import Any, Final, Self, final
 
-from tidegate.core.outcome import SUCCESS, Outcome, Permit
+from tidegate.core.outcome import IGNORED, SUCCESS, Outcome, Permit
 from tidegate.runtime.context import Ambient
 from tidegate.runtime.guard import Guard
 from tidegate.units import Instant
@@ -49,11 +49,15 @@ class Observed:
     ) -> None:
         if self._guard.mode != "observe":
             return
-        outcome = SUCCESS if error is None else self._guard.outcome_of(error)
-        if error is None and self._guard.judge is not None:
-            verdict = self._guard.judge(self.result)
-            outcome = SUCCESS if verdict is None else verdict.outcome
-        self.settle(outcome)
+        outcome = IGNORED  # if whoever is to judge it raises
+        try:
+            if error is not None:
+                outcome = self._guard.outcome_of(error)
+            else:
+                verdict = self._guard.verdict_on(self.result)
+                outcome = SUCCESS if verdict is None else verdict.outcome
+        finally:
+            self.settle(outcome)
 
     def settle(self, outcome: Outcome) -> None:
         """The call has ended so: for a shell that knows it better than the block's exception."""

@@ -17,7 +17,7 @@ from typing import Any, Final
 from tidegate.errors import SettingsError
 from tidegate.runtime import clock as clocks
 from tidegate.runtime.dependency import LISTENERS, Dependency, GuardSnapshot, Listener
-from tidegate.runtime.guard import Classifier, Guard, Judge, Mode
+from tidegate.runtime.guard import Classifier, Expected, Guard, Judge, Mode
 from tidegate.runtime.keywords import call_settings
 from tidegate.settings.system import Call, default_protection, protected
 
@@ -41,7 +41,7 @@ def guard(
     *,
     mode: Mode = "enforce",
     fallback: Callable[..., Any] | None = None,
-    expected: tuple[type[BaseException], ...] = (),
+    expected: Expected = (),
     classify: Classifier | None = None,
     judge: Judge | None = None,
     **keywords: Any,

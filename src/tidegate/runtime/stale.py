@@ -168,8 +168,7 @@ class Stale:
 
     def keep(self, value: Any) -> None:
         """The function has answered: remember it, if it is good."""
-        judge = self.guard.judge
-        verdict = None if judge is None else judge(value)
+        verdict = self.guard.verdict_on(value)
         if verdict is None or verdict.outcome is SUCCESS:
             self.memory.keep(self.dependency.now(), _ASKED.get().key, value)
 

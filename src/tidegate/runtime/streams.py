@@ -20,7 +20,7 @@ from functools import wraps
 from typing import Any, ParamSpec
 
 from tidegate.core.execution import ATTEMPT, WAIT
-from tidegate.core.outcome import SUCCESS
+from tidegate.core.outcome import IGNORED, SUCCESS
 from tidegate.runtime.call import FALL_BACK, Call
 from tidegate.runtime.context import AMBIENT, Ambient, entered
 from tidegate.runtime.guard import Guard
@@ -131,6 +131,7 @@ def _observed(observed: Observed, guard: Guard, source: Iterator[Any]) -> Genera
             except StopIteration as end:
                 return end.value
             except BaseException as error:
+                outcome = IGNORED  # if whoever is to judge it raises
                 outcome = SUCCESS if error is thrown else guard.outcome_of(error)
                 raise
             sent = thrown = None
