@@ -17,6 +17,7 @@ from tidegate.runtime.dependency import _LINES_A_MINUTE
 from tidegate.runtime.keywords import KEYWORDS, call_settings
 from tidegate.runtime.metrics import METRICS
 from tidegate.runtime.registry import _forget
+from tidegate.server.refusal import REFUSALS
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ("guard.md", "telemetry.md", "moving.md")
@@ -104,8 +105,13 @@ def rows(page: str, head: str) -> list[list[str]]:
 
 
 def test_every_metric_is_on_the_page_as_it_is_exported() -> None:
-    shown = rows(text("telemetry.md"), "| metric | kind |")
-    assert shown == [[m.name, m.kind, m.unit, m.label or "", m.meaning] for m in METRICS]
+    for of, heading in {"dependency": "## Metrics", "server": "## Metrics of a server"}.items():
+        _, found, section = text("telemetry.md").partition(f"\n{heading}\n")
+        assert found
+        assert f"Each has the label `{of}`" in section.partition("|")[0]
+        shown = rows(section, "| metric | kind |")
+        table = [m for m in METRICS if m.of == of]
+        assert shown == [[m.name, m.kind, m.unit, m.label or "", m.meaning] for m in table]
 
 
 def test_the_values_of_labels_are_on_the_page() -> None:
@@ -115,6 +121,10 @@ def test_the_values_of_labels_are_on_the_page() -> None:
     assert shown["result"] == [*METRICS[0].read(tidegate.guard("labels").snapshot())]
     assert shown["outcome"] == [outcome.name.lower() for outcome in Outcome]
     assert shown["state"] == [state.value for state in State]
+    server = text("telemetry.md").partition("## Metrics of a server")[2]
+    (reasons,) = (row[1] for row in rows(server, "| label | values |") if row[0] == "reason")
+    named = re.findall(r"(\w+)`", reasons + "`")
+    assert sorted(named) == sorted(reason.name.lower() for reason in REFUSALS)
 
 
 def test_the_line_that_is_shown_is_the_line_that_is_logged(caplog) -> None:

@@ -42,6 +42,7 @@ full = asgi.LoadShedder(
     client_rate=ClientRate(rate=5.0, burst=10),
     cancel_on_disconnect=("GET",),
     retry_after=(2, 5),
+    name="shop",
 )
 twice: ASGIApp = asgi.LoadShedder(full, client_rate=5.0)
 assert_type(full.snapshot(), ShedderSnapshot)

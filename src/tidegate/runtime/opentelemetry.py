@@ -1,4 +1,4 @@
-"""How does OpenTelemetry see the guards?
+"""How does OpenTelemetry see the guards and the doors?
 
     from tidegate.runtime.opentelemetry import instrument
     instrument()
@@ -18,14 +18,13 @@ from opentelemetry.metrics import (
 )
 
 from tidegate._version import __version__
-from tidegate.runtime import registry
-from tidegate.runtime.metrics import METRICS, Metric
+from tidegate.runtime.metrics import METRICS, SOURCES, Metric
 
 __all__ = ["instrument"]
 
 
 def instrument(provider: MeterProvider | None = None) -> None:
-    """Show the guards of this process to `provider`, the global one if it is left out. Once."""
+    """Show guards and doors of this process to `provider`, the global one if left out. Once."""
     meter = get_meter("tidegate", __version__, provider)
     for metric in METRICS:
         create = (
@@ -43,11 +42,10 @@ def instrument(provider: MeterProvider | None = None) -> None:
 
 def _callback(metric: Metric) -> Callable[[CallbackOptions], Iterable[Observation]]:
     def observe(_: CallbackOptions) -> Iterable[Observation]:
-        for dependency, seen in registry.snapshots().items():
-            for value, number in metric.read(seen).items():
-                attributes = {"dependency": dependency}
-                if metric.label is not None:
-                    attributes[metric.label] = value
-                yield Observation(number, attributes)
+        for (name, value), number in metric.series(SOURCES[metric.of]()).items():
+            attributes = {metric.of: name}
+            if metric.label is not None:
+                attributes[metric.label] = value
+            yield Observation(number, attributes)
 
     return observe

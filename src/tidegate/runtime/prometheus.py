@@ -1,4 +1,4 @@
-"""How does Prometheus see the guards?
+"""How does Prometheus see the guards and the doors?
 
     from tidegate.runtime.prometheus import register
     register()
@@ -14,20 +14,20 @@ from typing import final
 from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from tidegate.runtime import metrics, registry
+from tidegate.runtime import metrics
 
 __all__ = ["GuardCollector", "register"]
 
 
 @final
 class GuardCollector:
-    """The figures of every dependency of this process, as a Prometheus collector."""
+    """The figures of every dependency and door of this process, as a Prometheus collector."""
 
     def collect(self) -> Iterator[Metric]:
-        """All of them, each dependency's of one instant."""
-        snapshots = registry.snapshots()
+        """All of them, each dependency's and each door's of one instant."""
+        seen = {of: list(source()) for of, source in metrics.SOURCES.items()}
         for metric in metrics.METRICS:
-            name, labels = metric.name.replace(".", "_"), ["dependency"]
+            name, labels = metric.name.replace(".", "_"), [metric.of]
             if metric.label is not None:
                 labels.append(metric.label)
             family: CounterMetricFamily | GaugeMetricFamily
@@ -35,18 +35,17 @@ class GuardCollector:
                 family = CounterMetricFamily(name, metric.meaning, labels=labels)
             else:
                 family = GaugeMetricFamily(name, metric.meaning, labels=labels)
-            for dependency, seen in snapshots.items():
-                for value, number in metric.read(seen).items():
-                    family.add_metric([dependency, value][: len(labels)], number)
+            for names, number in metric.series(seen[metric.of]).items():
+                family.add_metric(names[: len(labels)], number)
             yield family
 
     def describe(self) -> list[Metric]:
-        """Nothing: registering must not ask the guards anything."""
+        """Nothing: registering must not ask anybody anything."""
         return []
 
 
 def register(to: CollectorRegistry = REGISTRY) -> GuardCollector:
-    """Show the guards in `to`; `to.unregister` with the answer ends it.
+    """Show guards and doors in `to`; `to.unregister` with the answer ends it.
 
     Raises ValueError, from Prometheus, if another collector there has one of the names.
     """

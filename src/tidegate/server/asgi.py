@@ -18,6 +18,7 @@ from tidegate.core.admission import NEVER
 from tidegate.core.fair_queue import Waiting
 from tidegate.core.outcome import FAILURE, IGNORED, SUCCESS, TIMEOUT, Outcome, Reason, Rejection
 from tidegate.core.shares import rank
+from tidegate.runtime import doors
 from tidegate.runtime.context import NOTHING, Ambient, entered
 from tidegate.runtime.wire import READ, incoming
 from tidegate.server.door import EXEMPT, RETRY_AFTER, Door, Mode, Rates, ShedderSnapshot
@@ -76,6 +77,7 @@ class LoadShedder:
     any more, because the client has left or its deadline has passed; a collection of methods says
     which instead; False never.
     `retry_after`: the seconds between which `Retry-After` is drawn.
+    `name`: what it is called in metrics (`docs/telemetry.md`).
 
     Raises SettingsError for what makes no sense.
     """
@@ -93,6 +95,7 @@ class LoadShedder:
         client_rate: ClientRate | Rates | float | None = None,
         cancel_on_disconnect: bool | Collection[str] = True,
         retry_after: tuple[int, int] = RETRY_AFTER,
+        name: str = doors.NAME,
         **keywords: Any,
     ) -> None:
         self.app: Final = app
@@ -114,6 +117,7 @@ class LoadShedder:
         self._stoppable: Final = frozenset(cancel_on_disconnect)
         self._nursery: Final = Nursery(self._read_clock)
         self._loop: asyncio.AbstractEventLoop | None = None  # on which the timer is armed
+        doors.show(name, self)
 
     def snapshot(self) -> ShedderSnapshot:
         """Who is in and who waits now, and what has become of the others since the start."""

@@ -7,17 +7,18 @@ request, and to say no. In here is the part of that which does not depend on ASG
 import logging
 from collections.abc import Callable, Collection, Hashable, Mapping
 from random import SystemRandom
-from typing import Any, Final, Literal, Protocol, get_args
+from typing import Any, Final, Protocol, get_args
 from weakref import WeakSet
 
 import msgspec
 
-from tidegate.core.admission import Admission, AdmissionSnapshot
+from tidegate.core.admission import Admission
 from tidegate.core.client_rates import ClientRates, ClientRatesSnapshot
 from tidegate.core.fair_queue import Waiting
 from tidegate.core.outcome import Reason, Rejection
 from tidegate.errors import SettingsError, nearest
 from tidegate.runtime import clock as clocks
+from tidegate.runtime.doors import Mode, ShedderSnapshot
 from tidegate.runtime.keywords import value_of
 from tidegate.server.peer import trusts
 from tidegate.server.refusal import REFUSALS, RetryAfter
@@ -27,8 +28,6 @@ from tidegate.settings.shapes import fields
 from tidegate.units import SECOND, Duration, Instant
 
 __all__ = ["EXEMPT", "RETRY_AFTER", "Door", "Mode", "Rates", "ShedderSnapshot"]
-
-Mode = Literal["enforce", "observe", "off"]
 
 EXEMPT: Final = ("/health", "/healthz", "/livez", "/ping", "/ready", "/readyz")
 """Paths that are never refused nor counted: a server that is busy is not dead."""
@@ -58,23 +57,6 @@ class Rates(Protocol):
     def snapshot(self, now: Instant) -> ClientRatesSnapshot:
         """What a person would ask of it."""
         ...
-
-
-class ShedderSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person would ask of a shedder. `refused` has the reasons that occurred, by name.
-
-    In `observe` mode nobody was refused: it is who would have been, and `would_wait` who would have
-    waited first, for a place or for his refusal. `cancelled` is work that was
-    stopped because nobody waited for it any more; `late` is work that was finished all the same.
-    """
-
-    mode: Mode
-    door: AdmissionSnapshot
-    refused: dict[str, int]
-    would_wait: int
-    cancelled: int
-    late: int
-    rates: ClientRatesSnapshot | None
 
 
 class Door:
@@ -112,6 +94,7 @@ class Door:
         self.would_wait = 0
         self.cancelled = 0
         self.late = 0
+        self._admitted = 0  # as many as anybody has been told of
         self._log_at: Instant = 0
         self._logged = 0
         _doors.add(self)
@@ -144,9 +127,14 @@ class Door:
         self._logged = 0
 
     def snapshot(self) -> ShedderSnapshot:
-        """What a person would ask of it."""
+        """What a person would ask of it.
+
+        A thread that asks may meet a request half-way out, in neither of the two numbers that make
+        `admitted` or in both. So it never goes back: an exporter would take that for a restart.
+        """
         now = self.now()
         door = self.admission.snapshot(now)
+        self._admitted = max(self._admitted, door.inside + sum(door.done))
         refused = {
             Reason(index).name.lower(): number
             for index, number in enumerate(door.refused)
@@ -157,6 +145,8 @@ class Door:
         return ShedderSnapshot(
             mode=self.mode,
             door=door,
+            admitted=self._admitted,
+            left=0 if self.mode == "observe" else door.left,  # there nobody waits, so as to leave
             refused=refused,
             would_wait=self.would_wait,
             cancelled=self.cancelled,

@@ -27,6 +27,7 @@ from tidegate.core.outcome import (
     Rejection,
 )
 from tidegate.core.shares import rank
+from tidegate.runtime import doors
 from tidegate.runtime.context import NOTHING, Ambient, entered
 from tidegate.runtime.wire import READ, incoming
 from tidegate.server.door import EXEMPT, RETRY_AFTER, Door, Mode, Rates, ShedderSnapshot
@@ -90,6 +91,7 @@ class LoadShedder:
         client: Callable[[Environ], Hashable] | None = None,
         client_rate: ClientRate | Rates | float | None = None,
         retry_after: tuple[int, int] = RETRY_AFTER,
+        name: str = doors.NAME,
         **keywords: Any,
     ) -> None:
         self.app: Final = app
@@ -106,6 +108,7 @@ class LoadShedder:
         )
         self._client: Final = client
         self._lock: Final = Lock()
+        doors.show(name, self)
 
     def snapshot(self) -> ShedderSnapshot:
         """Who is in and who waits now, and what has become of the others since the start."""

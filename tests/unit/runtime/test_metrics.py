@@ -3,9 +3,11 @@
 import pytest
 
 import tidegate
-from tidegate.runtime.metrics import METRICS
+from tidegate.runtime.metrics import METRICS, SOURCES
 from tidegate.runtime.registry import _forget
 from tidegate.testing import instant, refusing, scripted
+
+GUARDS = [metric for metric in METRICS if metric.of == "dependency"]
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +19,7 @@ def clock():
 
 
 def read(seen):
-    return {metric.name: dict(metric.read(seen)) for metric in METRICS}
+    return {metric.name: dict(metric.read(seen)) for metric in GUARDS}
 
 
 def test_what_has_happened_is_read_and_adds_up():
@@ -67,3 +69,16 @@ def test_names_are_unique_and_say_what_they_mean():
     assert len(set(names)) == len(names)
     assert all(name.startswith("tidegate.") for name in names)
     assert all(metric.meaning and metric.unit for metric in METRICS)
+    assert {metric.of for metric in METRICS} == SOURCES.keys()
+
+
+def test_figures_of_one_name_are_added_up():
+    guard = tidegate.guard("d")
+    guard.call(scripted("fine").call)
+    (calls,) = (metric for metric in METRICS if metric.name == "tidegate.calls")
+    seen = [(name, guard.snapshot()) for name in ("a", "b", "a")]
+    found = calls.series(seen)
+    assert {key: number for key, number in found.items() if number} == {
+        ("a", "ok"): 2,
+        ("b", "ok"): 1,
+    }
