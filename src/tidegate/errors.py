@@ -36,6 +36,7 @@ __all__ = [
     "Throttled",
     "TidegateError",
     "WorkerLost",
+    "missing_extra",
     "nearest",
 ]
 
@@ -182,6 +183,13 @@ class AttemptTimeout(TidegateError, TimeoutError):
 
 def _deadline_exceeded(dependency: str, sent: bool) -> DeadlineExceeded:
     return DeadlineExceeded(dependency, sent=sent)
+
+
+def missing_extra(error: ModuleNotFoundError, extra: str) -> ModuleNotFoundError:
+    """What to raise where `error` says that a module of this extra is not installed."""
+    return ModuleNotFoundError(
+        f"this needs the package of {error.name}: pip install 'tidegate[{extra}]'", name=error.name
+    )
 
 
 def nearest(word: str, known: "list[str] | tuple[str, ...]") -> str:

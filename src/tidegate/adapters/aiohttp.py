@@ -11,8 +11,13 @@ ends at the response's headers: the body is read by whoever asked, for as long a
 import asyncio
 from typing import Final, cast, final
 
-from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, StreamReader
-from aiohttp.payload import BytesPayload
+from tidegate.errors import missing_extra
+
+try:
+    from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, StreamReader
+    from aiohttp.payload import BytesPayload
+except ModuleNotFoundError as error:
+    raise missing_extra(error, "aiohttp") from None
 
 from tidegate.adapters.doors import Doors, Source, Terms
 from tidegate.adapters.http import (

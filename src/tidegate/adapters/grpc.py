@@ -10,7 +10,12 @@ from collections.abc import Callable, Collection, Iterator
 from contextvars import copy_context
 from typing import Any, Final, final
 
-import grpc  # type: ignore[import-untyped]
+from tidegate.errors import missing_extra
+
+try:
+    import grpc  # type: ignore[import-untyped]
+except ModuleNotFoundError as error:
+    raise missing_extra(error, "grpc") from None
 
 from tidegate.adapters.doors import Source
 from tidegate.adapters.rpc import Calls, Exchange, inherited, outcome_of

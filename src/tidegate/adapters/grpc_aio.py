@@ -9,8 +9,13 @@ from collections.abc import AsyncIterator, Callable, Collection
 from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import Any, Final
 
-import grpc  # type: ignore[import-untyped]
-from grpc import aio
+from tidegate.errors import missing_extra
+
+try:
+    import grpc  # type: ignore[import-untyped]
+    from grpc import aio
+except ModuleNotFoundError as error:
+    raise missing_extra(error, "grpc") from None
 
 from tidegate.adapters import grpc as blocking
 from tidegate.adapters.doors import Source

@@ -19,7 +19,12 @@ import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, final
 
-import httpx
+from tidegate.errors import missing_extra
+
+try:
+    import httpx
+except ModuleNotFoundError as error:
+    raise missing_extra(error, "httpx") from None
 
 from tidegate.adapters.doors import Source
 from tidegate.adapters.http import short

@@ -12,7 +12,12 @@ otherwise: `client.post(url, extensions={"tidegate": {"idempotent": True}})`.
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import httpx2
+from tidegate.errors import missing_extra
+
+try:
+    import httpx2
+except ModuleNotFoundError as error:
+    raise missing_extra(error, "httpx2") from None
 
 from tidegate.adapters.doors import Source
 from tidegate.adapters.transport import AsyncBody, AsyncSending, Body, Sending

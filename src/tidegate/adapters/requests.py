@@ -14,9 +14,14 @@ the attempt.
 from typing import Any, Final, cast, final
 from urllib.parse import urlsplit
 
-import requests
-from requests.adapters import HTTPAdapter
-from urllib3.exceptions import ReadTimeoutError
+from tidegate.errors import missing_extra
+
+try:
+    import requests
+    from requests.adapters import HTTPAdapter
+    from urllib3.exceptions import ReadTimeoutError
+except ModuleNotFoundError as error:
+    raise missing_extra(error, "requests") from None
 
 from tidegate.adapters.doors import Doors, Send, Source, Terms
 from tidegate.adapters.http import (

@@ -15,10 +15,15 @@ inside counts, judges and refuses the attempts, and the loop outside asks it for
 
 from typing import Any, Final, final
 
-import tenacity
-from tenacity.retry import retry_base
-from tenacity.stop import stop_base
-from tenacity.wait import wait_base
+from tidegate.errors import missing_extra
+
+try:
+    import tenacity
+    from tenacity.retry import retry_base
+    from tenacity.stop import stop_base
+    from tenacity.wait import wait_base
+except ModuleNotFoundError as error:
+    raise missing_extra(error, "tenacity") from None
 
 from tidegate.adapters.again import asked_wait, may_go_on, worth_it
 from tidegate.runtime.guard import Guard

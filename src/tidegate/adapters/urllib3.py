@@ -12,12 +12,17 @@ is a request of its own.
 
 from typing import Any, Final, cast, final
 
-import urllib3
-from urllib3 import HTTPConnectionPool, HTTPHeaderDict, HTTPSConnectionPool
-from urllib3.exceptions import MaxRetryError, NewConnectionError
-from urllib3.exceptions import TimeoutError as TimedOut
-from urllib3.response import BaseHTTPResponse
-from urllib3.util import Retry, Timeout
+from tidegate.errors import missing_extra
+
+try:
+    import urllib3
+    from urllib3 import HTTPConnectionPool, HTTPHeaderDict, HTTPSConnectionPool
+    from urllib3.exceptions import MaxRetryError, NewConnectionError
+    from urllib3.exceptions import TimeoutError as TimedOut
+    from urllib3.response import BaseHTTPResponse
+    from urllib3.util import Retry, Timeout
+except ModuleNotFoundError as error:
+    raise missing_extra(error, "urllib3") from None
 
 from tidegate.adapters.doors import Doors, Source, Terms
 from tidegate.adapters.http import SaidNo, origin_of, propagate, repeatable, says_no
