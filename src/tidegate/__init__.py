@@ -1,7 +1,5 @@
 """Tidegate keeps an overloaded dependency from becoming an outage of everything that calls it."""
 
-# Before the function of that name: a package that is imported later would take its place.
-import tidegate.load as _load  # noqa: F401
 from tidegate._version import __version__
 from tidegate.core.outcome import Outcome
 from tidegate.errors import (

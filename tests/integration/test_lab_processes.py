@@ -18,7 +18,7 @@ import pytest
 from tidegate.errors import WorkerLost
 from tidegate.lab.process import ServiceProcess
 from tidegate.lab.service import Orders
-from tidegate.load.client import Http
+from tidegate.loadgen.client import Http
 from tidegate.settings.policies import Queue
 from tidegate.settings.system import Service, Time
 from tidegate.units import MILLISECOND

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tidegate.load.client import Http
+from tidegate.loadgen.client import Http
 from tidegate.units import MILLISECOND
 
 pytestmark = pytest.mark.slow  # sockets are opened

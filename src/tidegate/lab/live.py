@@ -21,10 +21,10 @@ from tidegate.lab.process import ServiceProcess
 from tidegate.lab.service import Orders
 from tidegate.lab.storm import Series, Storm
 from tidegate.lab.workers import Counts
-from tidegate.load.client import Client, Guarded, Http, guard_for
-from tidegate.load.generator import Caller, drive
-from tidegate.load.plan import arrivals, poisson
-from tidegate.load.record import Record, blank, merged
+from tidegate.loadgen.client import Client, Guarded, Http, guard_for
+from tidegate.loadgen.generator import Caller, drive
+from tidegate.loadgen.plan import arrivals, poisson
+from tidegate.loadgen.record import Record, blank, merged
 from tidegate.runtime import clock
 from tidegate.runtime.shared.place import VARIABLE
 from tidegate.units import MILLISECOND, SECOND, Instant, format_duration

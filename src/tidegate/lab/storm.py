@@ -16,7 +16,7 @@ from tidegate.errors import SettingsError
 from tidegate.findings import Measure, Timeline
 from tidegate.lab.findings import How, StormAgreement, StormRun, Which
 from tidegate.lab.service import playable
-from tidegate.load.plan import Stretch, rate_at, steady, surging
+from tidegate.loadgen.plan import Stretch, rate_at, steady, surging
 from tidegate.settings import system as settings
 from tidegate.settings.admission import Admission
 from tidegate.settings.system import Call, System, Trigger, default_protection

@@ -1,6 +1,6 @@
 """What is counted where, and when a generator says that it fell behind."""
 
-from tidegate.load.record import Record, blank, merged
+from tidegate.loadgen.record import Record, blank, merged
 from tidegate.units import MILLISECOND, SECOND
 
 PATIENCE = 500 * MILLISECOND

@@ -22,7 +22,7 @@ from tidegate.core.execution import ATTEMPT, WAIT, Execution
 from tidegate.core.outcome import FAILURE, SUCCESS, TIMEOUT, Outcome
 from tidegate.core.pipeline import Pipeline
 from tidegate.errors import Rejected
-from tidegate.load.generator import Attempts
+from tidegate.loadgen.generator import Attempts
 from tidegate.runtime.classify import status_outcome
 from tidegate.runtime.clock import MONOTONIC, Clock
 from tidegate.runtime.context import NOTHING, Ambient

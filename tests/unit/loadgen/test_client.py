@@ -7,7 +7,7 @@ import pytest
 from virtual_seconds import SecondsClock, run
 
 from tidegate.core.outcome import FAILURE, OVERLOADED, SUCCESS, Outcome
-from tidegate.load.client import Client, Guarded, guard_for
+from tidegate.loadgen.client import Client, Guarded, guard_for
 from tidegate.runtime import clock
 from tidegate.settings.policies import Backoff, Limit
 from tidegate.settings.system import Call

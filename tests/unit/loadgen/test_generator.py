@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from virtual_asyncio import run
 
-from tidegate.load.generator import Attempts, drive
-from tidegate.load.record import Record, blank
+from tidegate.loadgen.generator import Attempts, drive
+from tidegate.loadgen.record import Record, blank
 from tidegate.units import MILLISECOND, SECOND, Duration, Instant
 
 PATIENCE = SECOND

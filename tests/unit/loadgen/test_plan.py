@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.errors import SettingsError
-from tidegate.load.plan import (
+from tidegate.loadgen.plan import (
     Stretch,
     arrivals,
     evenly,

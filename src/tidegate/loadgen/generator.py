@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, Protocol
 
-from tidegate.load.record import Record
+from tidegate.loadgen.record import Record
 from tidegate.runtime.clock import MONOTONIC, Clock
 from tidegate.units import SECOND, Duration, Instant
 
