@@ -56,9 +56,7 @@ def good(door: dict[str, object], rate: float, seed: int, *, storm: bool) -> lis
     call = Call(timeout=500 * MILLISECOND, attempts=4)
     system = System(
         clients={"users": Client(rate=rate, calls={"shop": call})},
-        services={
-            "shop": Service(workers=8, time=Time(mean=40 * MILLISECOND), **door)  # type: ignore[arg-type]
-        },
+        services={"shop": Service(workers=8, time=Time(mean=40 * MILLISECOND), **door)},
     )
     world = World(system, seed=seed, horizon=HORIZON * SECOND)
     if storm:
