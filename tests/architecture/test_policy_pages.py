@@ -1,14 +1,22 @@
 """The policies' pages say what the code does: examples run, defaults and states are compared."""
 
 import doctest
+import importlib
 import re
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from tidegate import findings
+from tidegate.analysis.audit import RULES
+from tidegate.cli.status import _document
 from tidegate.core import queue_order
-from tidegate.core.circuit_breaker import TRANSITIONS
+from tidegate.core.circuit_breaker import TRANSITIONS, State
+from tidegate.core.outcome import Outcome, Reason
+from tidegate.runtime.metrics import METRICS
+from tidegate.runtime.registry import _forget
+from tidegate.runtime.shared.status import GuardStatus
 from tidegate.settings import admission
 from tidegate.settings import policies as settings
 from tidegate.units import format_duration, format_share
@@ -17,7 +25,17 @@ ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "policies"
 CORE = ROOT / "src" / "tidegate" / "core"
 NAMES = sorted(page.relative_to(PAGES).with_suffix("").as_posix() for page in PAGES.rglob("*.md"))
-HEADINGS = ["About", "Usage", "Defaults", "Decisions and reasons", "Patterns", "Anti-patterns"]
+HEADINGS = [
+    "About",
+    "Usage",
+    "Defaults",
+    "Decisions and reasons",
+    "Telemetry",
+    "States",  # where there are phases
+    "Patterns",
+    "Anti-patterns",
+]
+PHASES = {"circuit_breaker"}  # the pages of what has a table of its changes
 RECORDS = {
     "backoff": settings.Backoff,
     "retry_budget": settings.Budget,
@@ -94,16 +112,18 @@ def test_every_policy_has_its_page() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_page_has_the_same_order(name: str) -> None:
     headings = re.findall(r"^## (.+)$", text(name), re.MULTILINE)
-    assert [heading for heading in headings if heading != "States"] == HEADINGS
+    assert headings == [h for h in HEADINGS if h != "States" or name in PHASES]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_its_examples_run(name: str) -> None:
+    _forget()  # a page's guards are its own
     blocks = re.findall(r"^```python\n(.*?)^```", text(name), re.MULTILINE | re.DOTALL)
     example = doctest.DocTestParser().get_doctest("".join(blocks), {}, name, None, 0)
     assert example.examples
     failures: list[str] = []
     doctest.DocTestRunner(verbose=False).run(example, out=failures.append)
+    _forget()
     assert not failures, "".join(failures)
 
 
@@ -134,3 +154,82 @@ def test_the_diagram_of_the_breaker_is_its_table() -> None:
     drawn = {(before.replace("_", "-"), after.replace("_", "-")) for before, after in edges}
     assert len(drawn) == len(edges)
     assert drawn == {(str(b), str(a)) for b, after in TRANSITIONS.items() for a in after}
+
+
+LABELS = {
+    "reason": {reason.name.lower() for reason in Reason},
+    "outcome": {outcome.name.lower() for outcome in Outcome},
+}
+SNAPSHOTS = {
+    "circuit_breaker": "CircuitBreakerSnapshot",
+    "retry_budget": "RetryBudgetSnapshot",
+    "throttle": "ThrottleSnapshot",
+    "token_bucket": "TokenBucketSnapshot",
+    "concurrency_limiter": "ConcurrencyLimiterSnapshot",
+    "codel": "CoDelSnapshot",
+    "admission": "AdmissionSnapshot",
+    "client_rates": "ClientRatesSnapshot",
+}
+
+
+def telemetry(name: str) -> dict[str, str]:
+    """The table of what shows the policy at work: where, then what."""
+    table = text(name).partition("## Telemetry")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ", 1) for line in table.strip().splitlines()[2:]]
+    return dict(rows)
+
+
+def unknown_metrics(page: str) -> list[str]:
+    """Metrics in inline code, and values of their labels, that no exporter has."""
+    known = {metric.name: metric.label for metric in METRICS}
+    prometheus = {name.replace(".", "_") for name in known}
+    found = []
+    for name, label, value in re.findall(r'`(tidegate\.[\w.]+)(?:{(\w+)="(.+?)"})?`', page):
+        if name in {"tidegate.listen", "tidegate.server"} or (  # a function, a logger
+            name in known
+            and (not label or (label == known[name] and value in LABELS.get(label, ())))
+        ):
+            continue
+        found.append(name + value)
+    names = re.findall(r"\b(tidegate_\w+)", page)
+    return found + [name for name in names if name.removesuffix("_total") not in prometheus]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_page_says_where_the_policy_is_seen(name: str) -> None:
+    shown = telemetry(name)
+    assert list(shown) == ["snapshot", "metrics", "log", "status", "check"]
+    assert all(shown.values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_metric_on_the_page_exists(name: str) -> None:
+    assert unknown_metrics(text(name)) == []
+    assert "`tidegate." in telemetry(name)["metrics"]
+
+
+def test_a_metric_that_does_not_exist_is_seen() -> None:
+    page = '`tidegate.shed` `tidegate.refused{reason="mood"}` tidegate_sheds_total `tidegate.limit`'
+    assert unknown_metrics(page) == [
+        "tidegate.shed",
+        "tidegate.refusedmood",
+        "tidegate_sheds_total",
+    ]
+
+
+@pytest.mark.parametrize("name", SNAPSHOTS)
+def test_the_snapshot_on_the_page_is_the_one_in_the_code(name: str) -> None:
+    module = importlib.import_module(f"tidegate.core.{name}")
+    first = telemetry(name)["snapshot"].partition(";")[0]
+    assert tuple(re.findall(r"`(\w+)`", first)) == getattr(module, SNAPSHOTS[name])._fields
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_figure_of_a_command_on_the_page_exists(name: str) -> None:
+    shown = telemetry(name)
+    records = [kind for kind in vars(findings).values() if isinstance(kind, type)]
+    figures = {f for kind in records for f in getattr(kind, "__struct_fields__", ())}
+    rules = {rule.name for rule in RULES}
+    assert set(re.findall(r"`(.+?)`", shown["check"])) <= figures | rules
+    known = _document(GuardStatus("licences", State.CLOSED, None, *[0] * 11)).keys()
+    assert set(re.findall(r"`(.+?)`", shown["status"])) <= known
