@@ -146,6 +146,12 @@ class Guard:
         """What this guard goes by, with every default written out."""
         return self.pipeline.settings
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it has no terms of its own."""
+        own = self._fallback or self._expected or self._classify or self.judge or self._overrides
+        return self.mode == "enforce" and not own
+
     # Guarding.
 
     @overload
@@ -325,6 +331,20 @@ class Guard:
 
     def __repr__(self) -> str:
         return f"<tidegate.Guard {self.name!r}>"
+
+    def __reduce__(self) -> tuple[Callable[..., "Guard"], tuple[Any, ...]]:
+        """Copied or pickled it is the guard of its name again, on the same terms."""
+        from tidegate.runtime import registry
+
+        terms = {
+            "mode": self.mode,
+            "fallback": self._fallback,
+            "expected": self._expected,
+            "classify": self._classify,
+            "judge": self.judge,
+            "overrides": self._overrides,
+        }
+        return registry.again, (self.name, registry.said_of(self.name), terms)
 
 
 _attempt: "type[Attempt] | None" = None

@@ -21,7 +21,7 @@ from tidegate.runtime.guard import Classifier, Expected, Guard, Judge, Mode
 from tidegate.runtime.keywords import call_settings
 from tidegate.settings.system import Call, default_protection, protected
 
-__all__ = ["begin_anew", "guard", "listen", "load", "snapshots"]
+__all__ = ["again", "begin_anew", "guard", "listen", "load", "said_of", "snapshots"]
 
 _lock = threading.Lock()
 _dependencies: Final[dict[str, Dependency]] = {}
@@ -76,6 +76,21 @@ def guard(
         classify=classify,
         judge=judge,
     )
+
+
+def said_of(name: str) -> Call | None:
+    """The settings that code has given to this name; None if none has."""
+    with _lock:
+        return _said.get(name)
+
+
+def again(name: str, said: Call | None, terms: dict[str, Any]) -> Guard:
+    """A guard that was pickled, perhaps in another process; what code has said here counts more."""
+    dependency = _dependency(name, None if said_of(name) is not None else said)
+    view = Guard(dependency, **terms)
+    if view.is_plain:
+        return _plain.setdefault(name, view)
+    return view
 
 
 def load(path: str | PathLike[str]) -> tuple[str, ...]:
