@@ -58,3 +58,19 @@ def test_a_guard_above_a_descriptor_says_to_turn_them_round(kind: Callable[..., 
 def test_a_deadline_that_is_no_number_is_no_riddle(seconds: Any) -> None:
     with pytest.raises(SettingsError, match="a deadline is above 0"):
         tidegate.deadline(seconds)
+
+
+@pytest.mark.parametrize(
+    "terms", [{"max_age": "1h"}, {"max_age": -1}, {"max_age": 5, "entries": 0}, {"max_age": True}]
+)
+def test_stale_says_at_once_what_is_wrong(terms: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match=r"max_age|entries"):
+        tidegate.guard("licences").stale(**terms)
+    with pytest.raises(SettingsError, match="key: expected a function"):
+        tidegate.guard("licences").stale(5.0, key="user")  # type: ignore[arg-type]
+
+
+def test_a_listener_is_a_function() -> None:
+    for listen in (tidegate.listen, tidegate.guard("licences").listen):
+        with pytest.raises(SettingsError, match="listener: expected a function"):
+            listen("page somebody")  # type: ignore[arg-type]

@@ -221,6 +221,10 @@ class Guard:
         """
         from tidegate.runtime import stale
 
+        stale.Memory(max_age, entries)  # what is wrong is said here, and not one line further down
+        if key is not None and not callable(key):
+            raise refuse("key", "a function of the arguments", key)
+
         def decorate(function: Callable[_P, _T]) -> Callable[_P, _T]:
             flags = _flags(function)
             if flags & _STREAMS:
@@ -327,6 +331,8 @@ class Guard:
 
     def listen(self, listener: Listener) -> None:
         """Tell `listener(name, transition)` of each change of state, outside every lock."""
+        if not callable(listener):
+            raise refuse("listener", "a function of a name and a transition", listener)
         self.dependency.listeners += (listener,)
 
     def __repr__(self) -> str:

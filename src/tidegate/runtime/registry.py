@@ -19,6 +19,7 @@ from tidegate.runtime import clock as clocks
 from tidegate.runtime.dependency import LISTENERS, Dependency, GuardSnapshot, Listener
 from tidegate.runtime.guard import Classifier, Expected, Guard, Judge, Mode
 from tidegate.runtime.keywords import call_settings
+from tidegate.settings.rules import refuse
 from tidegate.settings.system import Call, default_protection, protected
 
 __all__ = ["again", "begin_anew", "guard", "listen", "load", "said_of", "snapshots"]
@@ -127,6 +128,8 @@ def listen(listener: Listener) -> Callable[[], None]:
     """Tell `listener(name, transition)` of each change of state of every dependency, also of those
     that are made later; calling the answer ends it. `Guard.listen` is for one dependency.
     """
+    if not callable(listener):
+        raise refuse("listener", "a function of a name and a transition", listener)
     LISTENERS.append(listener)
 
     def end() -> None:

@@ -57,7 +57,8 @@ class Memory:
     __slots__ = ("_entries", "_known", "_lock", "_max_age")
 
     def __init__(self, max_age: float, entries: int) -> None:
-        if isinstance(max_age, bool) or not 0 < max_age <= _AGE_MAX:  # also refuses NaN
+        number = isinstance(max_age, int | float) and not isinstance(max_age, bool)
+        if not number or not 0 < max_age <= _AGE_MAX:  # also refuses NaN
             raise SettingsError(
                 f"max_age is above 0 and at most a year of seconds, not {max_age!r}"
             )

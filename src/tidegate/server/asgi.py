@@ -21,7 +21,7 @@ from tidegate.core.shares import rank
 from tidegate.runtime import doors
 from tidegate.runtime.context import NOTHING, Ambient, entered
 from tidegate.runtime.wire import READ, incoming
-from tidegate.server.door import EXEMPT, RETRY_AFTER, Door, Mode, Rates, ShedderSnapshot
+from tidegate.server.door import EXEMPT, RETRY_AFTER, Door, Mode, Rates, ShedderSnapshot, check
 from tidegate.server.peer import bounded
 from tidegate.server.refusal import REFUSALS
 from tidegate.server.watch import Message, Nursery, Receive, Send, Watch
@@ -98,6 +98,7 @@ class LoadShedder:
         name: str = doors.NAME,
         **keywords: Any,
     ) -> None:
+        check(app, client, client_rate)
         self.app: Final = app
         self._door: Final = Door(
             keywords,
@@ -114,6 +115,8 @@ class LoadShedder:
         self._observes: Final = mode == "observe"
         if isinstance(cancel_on_disconnect, bool):
             cancel_on_disconnect = SAFE if cancel_on_disconnect else ()
+        elif isinstance(cancel_on_disconnect, str):
+            cancel_on_disconnect = (cancel_on_disconnect,)
         self._stoppable: Final = frozenset(cancel_on_disconnect)
         self._nursery: Final = Nursery(self._read_clock)
         self._loop: asyncio.AbstractEventLoop | None = None  # on which the timer is armed

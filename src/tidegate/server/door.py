@@ -23,11 +23,11 @@ from tidegate.runtime.keywords import value_of
 from tidegate.server.peer import trusts
 from tidegate.server.refusal import REFUSALS, RetryAfter
 from tidegate.settings import admission as settings
-from tidegate.settings.rules import one_of
+from tidegate.settings.rules import one_of, refuse
 from tidegate.settings.shapes import fields
 from tidegate.units import SECOND, Duration, Instant
 
-__all__ = ["EXEMPT", "RETRY_AFTER", "Door", "Mode", "Rates", "ShedderSnapshot"]
+__all__ = ["EXEMPT", "RETRY_AFTER", "Door", "Mode", "Rates", "ShedderSnapshot", "check"]
 
 EXEMPT: Final = ("/health", "/healthz", "/livez", "/ping", "/ready", "/readyz")
 """Paths that are never refused nor counted: a server that is busy is not dead."""
@@ -152,6 +152,26 @@ class Door:
             cancelled=self.cancelled,
             late=self.late,
             rates=None if self.rates is None else self.rates.snapshot(now),
+        )
+
+
+def check(app: object, client: object, client_rate: object) -> None:
+    """Raise SettingsError for what would be found out by the first request, or by nobody."""
+    if not callable(app):
+        raise refuse("app", "an application to stand in front of", app)
+    if client is not None and not callable(client):
+        raise refuse("client", "a function, as by_header('x-api-key') makes one", client)
+    if client_rate is None:
+        return
+    number = isinstance(client_rate, int | float) and not isinstance(client_rate, bool)
+    if not (number or isinstance(client_rate, settings.ClientRate)) and not hasattr(
+        client_rate, "try_acquire"
+    ):
+        raise refuse("client_rate", "requests a second, a ClientRate or a SharedRate", client_rate)
+    if client is None:
+        raise SettingsError(
+            "it holds for each client, so say whose a request is: client=by_address",
+            path=("client_rate",),
         )
 
 

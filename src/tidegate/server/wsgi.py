@@ -30,7 +30,7 @@ from tidegate.core.shares import rank
 from tidegate.runtime import doors
 from tidegate.runtime.context import NOTHING, Ambient, entered
 from tidegate.runtime.wire import READ, incoming
-from tidegate.server.door import EXEMPT, RETRY_AFTER, Door, Mode, Rates, ShedderSnapshot
+from tidegate.server.door import EXEMPT, RETRY_AFTER, Door, Mode, Rates, ShedderSnapshot, check
 from tidegate.server.peer import bounded
 from tidegate.server.refusal import REFUSALS
 from tidegate.settings.admission import Admission, ClientRate
@@ -94,6 +94,7 @@ class LoadShedder:
         name: str = doors.NAME,
         **keywords: Any,
     ) -> None:
+        check(app, client, client_rate)
         self.app: Final = app
         if admission is None:
             keywords.setdefault("queue", 0)
