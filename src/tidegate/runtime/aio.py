@@ -3,8 +3,9 @@
 The twin of `blocking`, in the same order. Two things are different: an attempt that takes too long
 is given up (`timers`), and whoever waits may go away. A user who leaves says nothing about the
 dependency; a deadline further out that ends the call says that it was too slow. asyncio tells
-neither, so both are found out: an ambient deadline by the clock, and an `asyncio.timeout` because
-it takes its request to cancel back as soon as the cancellation has reached it.
+neither, so both are found out: an ambient deadline by the clock, an `asyncio.timeout` because it
+takes its request to cancel back as soon as the cancellation has reached it, and a `wait_for` by
+whom it wakes (`waited_for`).
 """
 
 import asyncio
@@ -21,6 +22,7 @@ from tidegate.runtime.context import AMBIENT, NOTHING, entered, put_back
 from tidegate.runtime.guard import Guard
 from tidegate.runtime.observed import Observed
 from tidegate.runtime.timers import Cut, Line, line_of
+from tidegate.runtime.waited_for import timed_out
 from tidegate.units import SECOND, Duration
 
 __all__ = [
@@ -293,6 +295,8 @@ def left(going: Call, permit: Permit, error: BaseException) -> Step:
     task = asyncio.current_task()
     if task is None:
         return going.stop(IGNORED)
+    if timed_out(task):
+        return going.stop(TIMEOUT)
     going.leave()
     asyncio.get_running_loop().call_soon(
         _look_back, going, permit, task, task.cancelling(), _TURNS_MAX
