@@ -19,6 +19,8 @@ EXTRAS = {
     "tidegate.adapters.grpc": "grpc",
     "tidegate.adapters.grpc_aio": "grpc",
     "tidegate.adapters.tenacity": "tenacity",
+    "tidegate.runtime.prometheus": "prometheus",
+    "tidegate.runtime.opentelemetry": "opentelemetry",
 }
 
 # Without `site` an interpreter has nothing that is installed; msgspec is what tidegate cannot lack.

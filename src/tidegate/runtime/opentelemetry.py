@@ -10,12 +10,17 @@ Needs the extra `opentelemetry`, which is the API alone; without an SDK nothing 
 
 from collections.abc import Callable, Iterable
 
-from opentelemetry.metrics import (
-    CallbackOptions,
-    MeterProvider,
-    Observation,
-    get_meter,
-)
+from tidegate.errors import missing_extra
+
+try:
+    from opentelemetry.metrics import (
+        CallbackOptions,
+        MeterProvider,
+        Observation,
+        get_meter,
+    )
+except ModuleNotFoundError as error:
+    raise missing_extra(error, "opentelemetry") from None
 
 from tidegate._version import __version__
 from tidegate.runtime.metrics import METRICS, SOURCES, Metric

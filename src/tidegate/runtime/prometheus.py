@@ -11,8 +11,13 @@ with underscores, and `_total` for what only grows. Needs the extra `prometheus`
 from collections.abc import Iterator
 from typing import final
 
-from prometheus_client import REGISTRY, CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from tidegate.errors import missing_extra
+
+try:
+    from prometheus_client import REGISTRY, CollectorRegistry
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+except ModuleNotFoundError as error:
+    raise missing_extra(error, "prometheus") from None
 
 from tidegate.runtime import metrics
 
