@@ -54,5 +54,5 @@ bench: .venv  ## our simulator beside its peers, in CPU time; takes minutes
 	@$(BIN)/python benchmarks/run.py
 
 clean:  ## remove both environments and every cache
-	@rm -rf .venv .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	@rm -rf .venv .venv-peers .venv-guards .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
 	@find src tests docs benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
