@@ -207,6 +207,10 @@ class CircuitBreaker:
             self._slide(now)
         return self._ends
 
+    def shut_until(self, now: Instant) -> Instant:
+        """Until when every answer is CIRCUIT_OPEN, unless a hand or a copy moves it; else zero."""
+        return self._due if self.state(now) is OPEN else 0
+
     # By hand.
 
     def hold(self, now: Instant, reason: str) -> None:

@@ -41,6 +41,7 @@ __all__ = ["Pipeline"]
 _HELD: Final = REJECTIONS[Reason.HELD]
 _RATE: Final = REJECTIONS[Reason.RATE]
 _LIMIT: Final = REJECTIONS[Reason.LIMIT]
+_SHUT: Final = REJECTIONS[Reason.CIRCUIT_OPEN]
 _THROTTLED: Final = REJECTIONS[Reason.THROTTLED]
 
 # How long a wait that the far side asks for may be where no backoff says so: its default `max`.
@@ -125,6 +126,8 @@ class Pipeline:
             if depth == 0 and calm.budget is not None:
                 calm.budget.requests += 1
             return Permit(now, calm.generation)
+        if now < calm.shut_until:
+            return _SHUT
         return self._admit(now, depth)
 
     def _admit(self, now: Instant, depth: int) -> Permit | Rejection:
@@ -140,6 +143,8 @@ class Pipeline:
         if breaker is not None:
             generation = breaker.admit(now)
             if generation < 0:
+                if self._can_be_calm:
+                    self.calm.shut_until = breaker.shut_until(now)
                 return REJECTIONS[~generation]
         if self.limiter is not None and not self.limiter.try_acquire(now):
             if breaker is not None:
@@ -177,7 +182,7 @@ class Pipeline:
 
     def end_calm(self) -> None:
         """Something has changed, or may have: ask every policy at the next attempt."""
-        self.calm.until = 0
+        self.calm.until = self.calm.shut_until = 0
 
     def _begin_calm(self, now: Instant, generation: int) -> None:
         calm, breaker, budget = self.calm, self.breaker, self.budget
@@ -218,6 +223,8 @@ class Pipeline:
     def retry_after(self, now: Instant, reason: Reason) -> Duration | None:
         """How long until another try is worth it, as far as the policy that refused knows."""
         breaker = self.breaker
+        if reason is Reason.CIRCUIT_OPEN and now < self.calm.shut_until:
+            return self.calm.shut_until - now
         if breaker is not None and _OF_THE_BREAKER[reason]:
             return breaker.retry_after(now)
         if self.rate is not None and reason is Reason.RATE:

@@ -8,7 +8,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.core.outcome import Outcome, Permit, Rejection
+from tidegate.core.outcome import Outcome, Permit, Reason, Rejection
 from tidegate.core.pipeline import Pipeline
 from tidegate.settings.policies import Adaptive, Breaker, Budget, Limit
 from tidegate.settings.system import Call
@@ -70,6 +70,7 @@ def test_counting_is_the_same_as_asking(
             assert calm.budget.try_retry(now) == asking.budget.try_retry(now)
         assert calm.drain_transitions() == asking.drain_transitions()
         assert not asking.calm.until
+        assert not asking.calm.shut_until
         if number == 2:  # looking now and then: it may itself slide a window
             assert state(calm, now) == state(asking, now)
     assert state(calm, now) == state(asking, now)
@@ -93,6 +94,20 @@ def test_views_that_share_their_policies_share_it() -> None:
     assert view.calm is pipeline.calm
     view.settle(1, permit, Outcome.FAILURE)
     assert isinstance(pipeline.admit(2, 0), Rejection)
+
+
+def test_an_open_circuit_says_no_until_its_time_is_over() -> None:
+    pipeline = Pipeline(Call(breaker=Breaker(volume=1, open_for=SECOND, probes=1)), Random(1))
+    permit = pipeline.admit(0, 0)
+    assert isinstance(permit, Permit)
+    pipeline.settle(0, permit, Outcome.FAILURE)
+    assert seen(pipeline.admit(1, 0)) == ("no", Reason.CIRCUIT_OPEN)
+    assert pipeline.calm.shut_until == SECOND
+    assert seen(pipeline.admit(SECOND - 1, 0)) == ("no", Reason.CIRCUIT_OPEN)
+    assert pipeline.retry_after(SECOND - 1, Reason.CIRCUIT_OPEN) == 1
+    probe = pipeline.admit(SECOND, 0)
+    assert isinstance(probe, Permit)
+    assert seen(pipeline.admit(SECOND, 0)) == ("no", Reason.CIRCUIT_PROBING)
 
 
 def test_a_hold_ends_it() -> None:

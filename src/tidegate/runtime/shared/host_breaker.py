@@ -187,6 +187,10 @@ class HostBreaker:
 
     # All else is the original's.
 
+    def shut_until(self, now: Instant) -> Instant:
+        """Until when every answer is the same no."""
+        return self.original.shut_until(now)
+
     def calm_until(self, now: Instant) -> Instant:
         """Until when a success changes nothing but its count."""
         return self.original.calm_until(now)
