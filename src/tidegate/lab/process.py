@@ -7,6 +7,7 @@ Ctrl-C reaches us alone, and we end it. It is ready when it has said its port.
 
 import subprocess
 import sys
+from contextlib import suppress
 from http.client import HTTPConnection
 from threading import Timer
 from types import TracebackType
@@ -124,7 +125,8 @@ class ServiceProcess:
         late = Timer(_GONE_WITHIN, process.kill)
         late.start()
         try:
-            process.stdin.close()
+            with suppress(BrokenPipeError):  # it may have gone with its orders unread
+                process.stdin.close()
             process.wait()
         except BaseException:  # a second Ctrl-C: do not wait for it any longer
             process.kill()
