@@ -1,7 +1,8 @@
 """The ways in which guards have made an outage worse, one line each, and what ours does.
 
 Each row is a situation of a storm and the answer to one question about it. Breakers and retry
-loops that people use every day give another answer in at least one row.
+loops that people use every day give another answer in at least one row: the benchmark of the same
+name puts some of these questions to them.
 
 Nothing here is told by how long it took. Threads meet at barriers, tasks run in virtual time, and
 what has to be waited for ends the test in red after a minute.
