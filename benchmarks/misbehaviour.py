@@ -184,7 +184,7 @@ async def let_in_at_half_open(peer: Peer) -> str:
     return f"{target.reached - before} of {CALLERS}"
 
 
-async def a_timeout_around_counts(peer: Peer) -> str:
+async def opens_by_a_timeout_around(peer: Peer) -> str:
     target = Target(peer)
     target.take = 5.0
     for _ in range(FAILURES):
@@ -195,7 +195,7 @@ async def a_timeout_around_counts(peer: Peer) -> str:
             pass
         await asyncio.sleep(0)
     target.take = 0.0
-    return "nothing" if await target.is_let_in() else "a failure"
+    return "never" if await target.is_let_in() else "yes"
 
 
 async def a_late_success(peer: Peer) -> str:
@@ -254,7 +254,7 @@ QUESTIONS: list[tuple[str, Callable[[Peer], Any]]] = [
     ("8 threads: in at once", threads_together),
     ("opens for async def", coroutine_functions_open),
     ("let in at half-open", let_in_at_half_open),
-    ("asyncio.timeout counts as", a_timeout_around_counts),
+    ("opens by asyncio.timeout", opens_by_a_timeout_around),
     ("late success while open", a_late_success),
     ("probes that hang for ever", a_hung_probe),
     ("bytes kept per refusal", bytes_of_a_refusal),
