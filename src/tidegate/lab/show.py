@@ -91,8 +91,8 @@ def _holds(storm: Storm, run: StormRun) -> bool:
 def _says(storm: Storm, without: StormRun, with_guard: StormRun) -> str:
     could = f"of what {storm.service_name} could still do"
     return (
-        f"with a guard {_kept(with_guard.kept)} {could} was answered in time, and it was well"
-        f" {_back(with_guard.back_after)}; without one {_kept(without.kept)}, and it was well"
+        f"with a guard {_kept(with_guard.kept)} {could} was answered in time, and it was"
+        f" {_back(with_guard.back_after)}; without one {_kept(without.kept)}, and it was"
         f" {_back(without.back_after)}"
     )
 
@@ -104,8 +104,8 @@ def _kept(kept: Measure) -> str:
 
 def _back(back: Measure | None) -> str:
     if back is None:
-        return "at no time that was watched"
-    return "again at once" if back.value == 0 else f"again {back.value:g} s after its end"
+        return "not well again while it was watched"
+    return "well again at once" if back.value == 0 else f"well again {back.value:g} s after its end"
 
 
 def _terms(call: Call) -> str:

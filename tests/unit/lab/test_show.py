@@ -51,7 +51,7 @@ def test_it_predicts_first_and_tells_all_four_in_the_same_figures(
     ]
     assert report.exit_code == 0
     assert report.says.startswith("with a guard all of what market could still do was answered")
-    assert report.says.endswith("and it was well at no time that was watched")
+    assert report.says.endswith("and it was not well again while it was watched")
     assert report.seeds == list(range(3, 23))
     assert (report.offered, round(report.left, 1)) == (140, 66.7)
     assert "retry budget 10%" in report.guard
