@@ -8,6 +8,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate.core.circuit_breaker import CircuitBreaker
 from tidegate.core.outcome import Outcome, Permit, Reason, Rejection
 from tidegate.core.pipeline import Pipeline
 from tidegate.settings.policies import Adaptive, Breaker, Budget, Limit
@@ -117,3 +118,14 @@ def test_a_hold_ends_it() -> None:
     assert isinstance(pipeline.admit(1, 0), Rejection)
     pipeline.free()
     assert isinstance(pipeline.admit(2, 0), Permit)
+
+
+def test_a_breaker_says_how_long_a_success_only_counts() -> None:
+    breaker = CircuitBreaker(Breaker(volume=1, window=10 * SECOND, open_for=SECOND), Random(1))
+    assert breaker.calm_until(0) == SECOND  # the end of the first of ten buckets
+    assert breaker.calm_until(SECOND // 2) == SECOND
+    assert breaker.shut_until(0) == 0
+    breaker.settle(0, 0, breaker.admit(0), Outcome.FAILURE)
+    assert breaker.calm_until(1) == 0
+    assert breaker.shut_until(1) == SECOND
+    assert breaker.shut_until(SECOND) == 0  # it is half-open by then
