@@ -6,7 +6,7 @@ neither threads nor tasks: the two drivers, `blocking` and `aio`, sleep and send
 """
 
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.core.execution import ATTEMPT, COMPLETE, REJECT, Execution, Step
 from tidegate.core.outcome import IGNORED, SUCCESS, TIMEOUT, Outcome, Permit, Reason
@@ -16,6 +16,9 @@ from tidegate.runtime.context import Ambient
 from tidegate.runtime.dependency import ALERT, Dependency
 from tidegate.runtime.guard import Guard
 from tidegate.units import Duration, Instant
+
+if TYPE_CHECKING:
+    from tidegate.core.hedge import Race
 
 __all__ = ["FALL_BACK", "Call"]
 
@@ -42,6 +45,7 @@ class Call:
         "execution",
         "guard",
         "last",
+        "machine",
         "result",
         "said",
     )
@@ -55,6 +59,7 @@ class Call:
         if own is not None and (deadline is None or now + own < deadline):
             deadline = now + own
         self.execution = Execution(guard.pipeline, deadline, inherited.depth)
+        self.machine: Execution | Race = self.execution  # what decides how it goes on
         self.result: Any = _NOT_YET
         self.error: BaseException | None = None
         self.last = False
@@ -70,7 +75,7 @@ class Call:
             dependency.started += 1
             if now >= dependency.look_at:
                 dependency.look(now)
-            step = self.execution.start(now)
+            step = self.machine.start(now)
             if step is REJECT:
                 self._count_unsent()
             changes = self.execution.pipeline.drain_transitions()
@@ -180,7 +185,7 @@ class Call:
         """The wait is over."""
         dependency = self.dependency
         with dependency.lock:
-            step = self.execution.wake(dependency.now())
+            step = self.machine.wake(dependency.now())
             self._count(step)
             changes = self.execution.pipeline.drain_transitions()
         if changes:

@@ -6,7 +6,7 @@ be out, and `leg` says which of them has ended. Like a call it knows neither thr
 
 from typing import Final, final
 
-from tidegate.core.execution import ATTEMPT, COMPLETE, LISTEN, REJECT, Step
+from tidegate.core.execution import ATTEMPT, COMPLETE, LISTEN, Step
 from tidegate.core.hedge import Race
 from tidegate.core.outcome import IGNORED, SUCCESS, Outcome, Permit
 from tidegate.runtime.call import Call
@@ -30,23 +30,9 @@ class HedgedCall(Call):
     def __init__(self, guard: Guard, inherited: Ambient, now: Instant) -> None:
         super().__init__(guard, inherited, now)
         self.race: Final = Race(guard.pipeline, self.execution.deadline, inherited.depth)
+        self.machine = self.race
         self.execution = self.race.execution
         self.leg = 0
-
-    def start(self, now: Instant) -> Step:
-        """Ask for the first attempt."""
-        dependency = self.dependency
-        with dependency.lock:
-            dependency.started += 1
-            if now >= dependency.look_at:
-                dependency.look(now)
-            step = self.race.start(now)
-            if step is REJECT:
-                self._count_unsent()
-            changes = self.execution.pipeline.drain_transitions()
-        if changes:
-            dependency.tell(changes)
-        return step
 
     def inherits(self) -> Ambient:
         """What the newest attempt hands down: its own end, and how many retries deep it is."""
@@ -83,17 +69,6 @@ class HedgedCall(Call):
             step = race.settle(now, self.leg, outcome, wait, paid=paid)
             if step is not LISTEN:
                 dependency.outcomes[IGNORED] += others
-            self._count(step)
-            changes = self.execution.pipeline.drain_transitions()
-        if changes:
-            dependency.tell(changes)
-        return step
-
-    def wake(self) -> Step:
-        """The wait is over."""
-        dependency = self.dependency
-        with dependency.lock:
-            step = self.race.wake(dependency.now())
             self._count(step)
             changes = self.execution.pipeline.drain_transitions()
         if changes:
