@@ -86,10 +86,8 @@ def threads_that_are_in_together() -> int:
     together = threading.Barrier(8)
     guarded = dependency()(lambda: together.wait(PATIENCE))
     with ThreadPoolExecutor(8) as pool:
-        return len({pool.submit(guarded) for _ in range(8)}) - sum(
-            future.exception(PATIENCE) is not None
-            for future in [pool.submit(guarded) for _ in range(8)]
-        )
+        calls = [pool.submit(guarded) for _ in range(8)]
+        return sum(call.exception(PATIENCE) is None for call in calls)
 
 
 def threads_let_in_at_half_open() -> int:
