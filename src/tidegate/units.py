@@ -19,6 +19,7 @@ __all__ = [
     "MILLISECOND",
     "MINUTE",
     "SECOND",
+    "Bytes",
     "Count",
     "Duration",
     "Factor",
@@ -26,9 +27,11 @@ __all__ = [
     "PerRequest",
     "Rate",
     "Share",
+    "format_bytes",
     "format_duration",
     "format_rate",
     "format_share",
+    "parse_bytes",
     "parse_count",
     "parse_duration",
     "parse_factor",
@@ -55,20 +58,36 @@ _DURATION_UNITS: Final = {
     "h": HOUR,
     "d": DAY,
 }
+# As disks and Kubernetes count: powers of a thousand, and with an i of 1,024.
+_BYTE_UNITS: Final = {
+    "B": 1,
+    "kB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "TiB": 2**40,
+}
 _RATE_UNITS: Final = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _NUMBER_RE: Final = re.compile(_NUMBER)
 _DURATION_RE: Final = re.compile(rf"({_NUMBER}) ?(ns|us|ms|s|min|h|d)")
+_BYTES_RE: Final = re.compile(rf"({_NUMBER}) ?([kMGT]B|[KMGT]iB|B)")
 _RATE_RE: Final = re.compile(rf"({_NUMBER}) ?/ ?(s|min|h)")
 _SHARE_RE: Final = re.compile(rf"({_NUMBER}) ?%")
 _FACTOR_RE: Final = re.compile(rf"({_NUMBER}) ?x")
+
+_BYTES_MAX: Final = 10**18
 
 # A century. Longer than any setting and short enough that sums of a few stay exact in a float.
 _DURATION_MAX: Final = 100 * 365 * DAY
 
 type_names: Final = {
     "duration": "a duration with its unit, as 250ms, 10s, 5min or 2h",
+    "bytes": "a size with its unit, as 512B, 64kB, 10MB, 50GB or 16MiB",
     "rate": "a rate with its unit, as 600/s, 30/min or 100/h",
     "share": "a share, as 30% or 0.3",
     "factor": "a factor, as 4x",
@@ -92,6 +111,9 @@ Instant = int
 
 Duration = Annotated[int, _meta("duration", rf"{_NUMBER} ?(ns|us|ms|s|min|h|d)", number=False)]
 """Nanoseconds. Written `250ms`, `10s`, `5min`, `2h`, `14d`."""
+
+Bytes = Annotated[int, _meta("bytes", rf"{_NUMBER} ?([kMGT]B|[KMGT]iB|B)", number=False)]
+"""Bytes. Written `512B`, `64kB`, `10MB`, `50GB`, or in powers of 1,024 `16MiB`."""
 
 Rate = Annotated[float, _meta("rate", rf"{_NUMBER} ?/ ?(s|min|h)", number=False)]
 """Per second. Written `600/s`, `30/min`, `100/h`."""
@@ -139,6 +161,19 @@ def parse_duration(text: str) -> int:
         return round(number * _DURATION_UNITS[match[2]])
     # Whole numbers stay whole: a float is exact only up to 104 days of nanoseconds.
     return int(match[1].lstrip("0") or "0") * _DURATION_UNITS[match[2]]
+
+
+def parse_bytes(text: str) -> int:
+    """Bytes of `10MB`, rounded to a whole one. At most a million terabytes."""
+    match = _BYTES_RE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"expected {type_names['bytes']}, found {_quoted(text)}")
+    number, unit = _finite(float(match[1]), "bytes", text), _BYTE_UNITS[match[2]]
+    if number * unit > _BYTES_MAX:
+        raise ValueError(f"expected a size of at most 1,000,000TB, found {_quoted(text)}")
+    if "." in match[1]:
+        return round(number * unit)
+    return int(match[1].lstrip("0") or "0") * unit  # a float is exact only up to 9 PB
 
 
 def parse_rate(text: str) -> float:
@@ -202,6 +237,14 @@ def format_duration(nanoseconds: float) -> str:
         if abs(nanoseconds) >= 0.9995 * size:  # 999.9ms is shown as 1s, not as 1,000ms
             return f"{_shortest(nanoseconds / size)}{name}"
     return "0s"
+
+
+def format_bytes(size: float) -> str:
+    """A size in powers of a thousand, three significant digits: `64kB`, `1.5GB`."""
+    for name in ("TB", "GB", "MB", "kB", "B"):
+        if abs(size) >= 0.9995 * _BYTE_UNITS[name]:
+            return f"{_shortest(size / _BYTE_UNITS[name])}{name}"
+    return "0B"
 
 
 def format_rate(per_second: float) -> str:

@@ -53,6 +53,7 @@ RECORDS = {
     "shares": admission.Shares,
 }
 NO_POLICY = {
+    "health",
     "__init__",
     "circuit",
     "outcome",

@@ -14,9 +14,11 @@ from tidegate.units import (
     MILLISECOND,
     MINUTE,
     SECOND,
+    format_bytes,
     format_duration,
     format_rate,
     format_share,
+    parse_bytes,
     parse_count,
     parse_duration,
     parse_factor,
@@ -139,3 +141,38 @@ def test_a_share_never_rounds_to_nothing(share: float, shown: str) -> None:
 )
 def test_a_rate_as_people_write_it(rate: float, shown: str) -> None:
     assert format_rate(rate) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("512B", 512),
+        ("64kB", 64_000),
+        ("1.5 MB", 1_500_000),
+        ("16MiB", 16 << 20),
+        ("0.1TB", 10**11),
+    ],
+)
+def test_a_size_is_in_bytes(text: str, size: int) -> None:
+    assert parse_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["64", "64KB", "64 mb", "-1B", "1e3B", "", "2000000TB"])
+def test_a_size_without_a_plain_number_and_unit_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^expected a size .*, found "):
+        parse_bytes(text)
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [
+        (0, "0B"),
+        (999, "999B"),
+        (999.9, "1kB"),
+        (1_536, "1.54kB"),
+        (5e10, "50GB"),
+        (6.05e12, "6.05TB"),
+    ],
+)
+def test_a_size_as_people_write_it(size: float, shown: str) -> None:
+    assert format_bytes(size) == shown

@@ -7,7 +7,7 @@ here, or the other way round. Examples are values as they stand in a file, and a
 
 from typing import Final, NamedTuple
 
-from tidegate.settings import admission, policies, system
+from tidegate.settings import admission, policies, spool, system
 from tidegate.settings.policies import Settings
 
 __all__ = ["MEANINGS", "Meaning"]
@@ -42,6 +42,10 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
             "when a client is served well enough",
             "{goodput: 99%, within: 30s}",
             "as its keys say",
+        ),
+        "spool": M(
+            "what keeps records that must not be lost, and replays them",
+            "{lanes: {events: {to: 'file:events.jsonl'}}}",
         ),
     },
     system.Client: {
@@ -332,5 +336,104 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
             "share of requests answered well within their client's timeout, in 1 s bins", "95%"
         ),
         "within": M("recovery has begun by then, after the trigger's end", "60s"),
+    },
+    spool.Spool: {
+        "lanes": M("kinds of records, by name", "{events: {to: 'file:events.jsonl'}}"),
+        "directory": M("where the logs are; relative to the file", "/var/lib/tidegate"),
+        "listen": M("the door's address and port", "127.0.0.1:8471"),
+        "collector": M("the name of this one among its fleet", "web-17", "the machine's name"),
+        "door": M("who may put records in", "{token_file: token}", "as its keys say"),
+    },
+    spool.Lane: {
+        "to": M(
+            "where records go: kafka://HOST:PORT/TOPIC, nats://HOST:PORT/SUBJECT, http://,"
+            " https://, spool://HOST:PORT/LANE, file:PATH",
+            "kafka://127.0.0.1:9092/events",
+        ),
+        "durable": M(
+            "what an answer of accepted means: on disk (`always`), on disk within `interval`, in"
+            " the system's cache (`never`)",
+            "interval",
+        ),
+        "interval": M("with `durable: interval`, at most so much is lost in a power cut", "100ms"),
+        "order": M(
+            "after an outage new records go first (`live`), or all as they came (`kept`)", "kept"
+        ),
+        "codec": M("how blocks of records are packed on disk (`none`, `zstd`)", "zstd"),
+        "key_file": M("a file with the key that encrypts blocks on disk", "spool.key"),
+        "batch": M("the most that is sent at once", "1MB"),
+        "timeout": M("how long the sink may take over a batch", "10s"),
+        "share": M("of the disk, kept for this lane whatever the others need", "20%"),
+        "bounds": M("how much is kept, and what then", "50GB", "as its keys say"),
+        "breaker": M("when live records stay on disk instead", "50%", "as its keys say"),
+        "gate": M("when a replay may begin, and what ends it", "60s", "as its keys say"),
+        "pace": M("how fast a fleet replays", "normal", "as its keys say"),
+        "turns": M("who of a fleet may replay now", "nats://127.0.0.1:4222", "this one by itself"),
+        "fleet": M(
+            "what one collector cannot see: how many, how much, how far the sink reaches; for"
+            " `check` and plans",
+            "{collectors: 20, rate: 5000/s}",
+        ),
+    },
+    spool.Door: {
+        "token_file": M("a file with the token that clients must bring", "spool.token"),
+        "body": M("the largest request, also when unpacked", "16MB"),
+        "record": M("the largest record", "1MB"),
+        "rate": M("records a second from one client", "1000/s"),
+    },
+    spool.Bounds: {
+        "bytes": M("at most so much on disk", "50GB"),
+        "free": M("so much of the disk stays free", "10%"),
+        "age": M("older records expire, and are counted", "14d"),
+        "records": M("at most so many", "1000000"),
+        "full": M(
+            "when full: `refuse` new records, or `drop_oldest`, which is counted", "drop_oldest"
+        ),
+        "low": M("when full, below so much of its bounds it takes records again", "95%"),
+    },
+    spool.Gate: {
+        "hold": M("all must have been well for so long", "60s"),
+        "jitter": M("and up to so much longer, by chance", "30s"),
+        "stale": M("without news of the sink's health for so long it closes", "15s"),
+        "calm": M(
+            "opens only while answers take at most so many times what they do in peace", "2x"
+        ),
+        "errors": M("closes above this share of failed answers", "0.2%"),
+        "look": M("how often the sink is asked for its health", "5s"),
+        "brokers": M("how many members the sink has", "3", "the most that were ever seen"),
+    },
+    spool.Pace: {
+        "speed": M(
+            "how slow the sink may become: 6, 12 or 20 times its latency in peace (`gentle`,"
+            " `normal`, `fast`); `at_once` is for simulations of what one has today",
+            "fast",
+        ),
+        "cap": M("at most so many times the live rate", "1x"),
+        "start": M("begins at this share of the live rate", "1%"),
+        "step": M("grows by this share of the live rate each second", "2%"),
+        "cut": M("a cut leaves this share", "85%"),
+        "pause": M("at most one cut in so long", "5s"),
+    },
+    spool.Turns: {
+        "through": M(
+            "where the leases are: nats://, valkey://, postgresql://, or `slots` of time",
+            "nats://127.0.0.1:4222",
+            "no turns: this one replays by itself",
+        ),
+        "leases": M("how many replay at a time", "4"),
+        "ttl": M("a lease ends so long after its holder was last heard of", "10s"),
+        "slice": M("a turn lasts so long, if others wait", "60s"),
+        "amount": M("or until so much has been sent", "1GB"),
+        "lost": M("without the coordinator: `stop`, or go on at a tenth (`slow`)", "slow"),
+        "members": M("with `slots`: how many collectors share the time", "20"),
+    },
+    spool.Fleet: {
+        "collectors": M("how many there are", "20"),
+        "rate": M("records a second of all of them, in peace", "5000/s"),
+        "record": M("the size of one", "1kB"),
+        "capacity": M("what the sink can take, as a multiple of that", "2x"),
+        "brokers": M("how many share the sink's load", "3"),
+        "outage": M("how long the sink was away", "1h"),
+        "speed": M("what one collector can send, as a multiple of its own live rate", "12x"),
     },
 }

@@ -16,6 +16,7 @@ __all__ = ["parse_number", "parse_range", "pattern", "people", "write_number"]
 
 _PARSERS: Final[dict[Unit, Callable[[str], float]]] = {
     "duration": units.parse_duration,
+    "bytes": units.parse_bytes,
     "rate": units.parse_rate,
     "share": units.parse_share,
     "factor": units.parse_factor,
@@ -24,6 +25,7 @@ _PARSERS: Final[dict[Unit, Callable[[str], float]]] = {
 }
 _SUFFIXES: Final[dict[Unit, str]] = {
     "duration": " ?(ns|us|ms|s|min|h|d)",
+    "bytes": " ?([kMGT]B|[KMGT]iB|B)",
     "rate": " ?/ ?(s|min|h)",
     "share": " ?%",
     "factor": " ?x",
@@ -31,9 +33,10 @@ _SUFFIXES: Final[dict[Unit, str]] = {
     "per_request": " ?%",
 }
 _BARE: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
-_WITH_UNIT: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?( ?[a-z%/].*)")
+_WITH_UNIT: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?( ?[A-Za-z%/].*)")
 _HINTS: Final[dict[Unit, Callable[[str], str]]] = {
     "duration": "; write {0}s or {0}ms".format,
+    "bytes": "; write {0}B or {0}MB".format,
     "rate": "; write {0}/s or {0}/min".format,
 }
 
@@ -41,7 +44,7 @@ _HINTS: Final[dict[Unit, Callable[[str], str]]] = {
 def parse_number(unit: Unit, text: str) -> float:
     """The number inside; ValueError with one sentence, and with the hint where a unit is missing.
 
-    Durations (nanoseconds) and counts are ints, everything else is a float.
+    Durations (nanoseconds), sizes (bytes) and counts are ints, everything else is a float.
     """
     try:
         return _PARSERS[unit](text)
@@ -75,6 +78,8 @@ def write_number(unit: Unit, value: float) -> str:
     """The shortest text that `parse_number` reads as the same number: `90s`, `600/s`, `30%`."""
     if unit == "duration":
         return _duration(int(value))
+    if unit == "bytes":
+        return _bytes(int(value))
     if unit == "rate":
         return f"{_plain(value)}/s"
     if unit == "share" or (unit == "per_request" and value < 1):
@@ -86,6 +91,8 @@ def people(unit: Unit, value: float) -> str:
     """The number as a report shows it: three digits, its unit beside it."""
     if unit == "duration":
         return units.format_duration(value)
+    if unit == "bytes":
+        return units.format_bytes(value)
     if unit == "rate":
         return units.format_rate(value)
     if unit == "share":
@@ -100,6 +107,14 @@ def _duration(nanoseconds: int) -> str:
         if nanoseconds >= size and nanoseconds % size == 0:
             return f"{nanoseconds // size}{name}"
     return f"{nanoseconds}ns" if nanoseconds else "0s"
+
+
+def _bytes(size: int) -> str:
+    sizes = (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("MiB", 2**20), ("kB", 10**3))
+    for name, unit in sizes:
+        if size >= unit and size % unit == 0:
+            return f"{size // unit}{name}"
+    return f"{size}B"
 
 
 def _plain(value: float) -> str:
@@ -122,6 +137,6 @@ def pattern(unit: Unit) -> str:
         return r"[0-9]{1,18}( *\.\. *[0-9]{1,18})?"
     ranged = rf"{number}({suffix})? *\.\. *{number}{suffix}"
     single = f"{number}{suffix}|{ranged}"
-    if unit in ("duration", "rate"):
+    if unit in ("duration", "bytes", "rate"):
         return single
     return rf"{single}|{number}( *\.\. *{number})?"

@@ -39,7 +39,7 @@ __all__ = [
     "records",
 ]
 
-Unit: TypeAlias = Literal["duration", "rate", "share", "factor", "count", "per_request"]
+Unit: TypeAlias = Literal["duration", "bytes", "rate", "share", "factor", "count", "per_request"]
 
 
 class Number(NamedTuple):

@@ -26,6 +26,7 @@ from tidegate.settings.policies import (
     Throttle,
 )
 from tidegate.settings.rules import finite, one_of, refuse, whole
+from tidegate.settings.spool import Spool
 from tidegate.units import (
     DAY,
     SECOND,
@@ -415,19 +416,21 @@ class System(Settings, frozen=True, kw_only=True):
     """A whole system, as the file describes it. Names are checked here."""
 
     tidegate: int = 1
-    clients: dict[str, Client]
-    services: dict[str, Service]
+    clients: dict[str, Client] = {}
+    services: dict[str, Service] = {}
     triggers: dict[str, Trigger] = {}
     actions: dict[str, Action] = {}
     journeys: dict[str, Journey] = {}
     objective: Objective = Objective()
+    spool: Spool | None = None
 
     def __post_init__(self) -> None:
         if self.tidegate != 1:
             raise refuse("tidegate", "version 1 of the system file", self.tidegate)
-        if not self.clients:
+        # A file may be of a spool alone; half of a system is a slip.
+        if not self.clients and (self.spool is None or self.services):
             raise refuse("clients", "at least one client", {})
-        if not self.services:
+        if not self.services and (self.spool is None or self.clients):
             raise refuse("services", "at least one service", {})
         for name in self.clients:
             if name in self.services:

@@ -44,7 +44,7 @@ STRUCTURE = [
     Bad("[]", "1:1", "", "expected keys, as tidegate, clients, services, triggers, found a list"),
     Bad("5", "1:1", "", "expected keys, as tidegate, clients, services, triggers, found '5'"),
     Bad("---\n", "2:1", "", "found nothing; write {} where there is nothing to say"),
-    Bad(SERVICES, "1:1", "", "the key 'clients' is missing"),
+    Bad(SERVICES, "1:1", "clients", "expected at least one client, found nothing", seen=False),
     Bad("services: {}\nclients: {}\n", "2:1", "clients", "at least one client", seen=False),
     Bad(f"{BASE}service: {{}}\n", "3:1", "service", "no key 'service' here; did you mean"),
     Bad(f"{BASE}triggers: [a]\n", "3:11", "triggers", "expected names with a block each"),

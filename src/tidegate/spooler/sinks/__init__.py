@@ -1,0 +1,1 @@
+"""Where records go: one module for each kind of sink."""
