@@ -80,6 +80,7 @@ NOTHING_TO_TEST = {
     "analysis/source/findings.py": "records without a rule of their own",
     "lab/findings.py": "records without a rule of their own",
     "spooler/coordinators/coordinator.py": "a protocol and its records",
+    "spooler/coordinators/store.py": "a protocol and its record",
     "spooler/sinks/sink.py": "a protocol and its records",
     "spooler/status.py": "records without a rule of their own",
 }

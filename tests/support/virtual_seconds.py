@@ -2,10 +2,11 @@
 
 import asyncio
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from math import ceil
 from typing import Any
 
+from tidegate.runtime import clock
 from tidegate.units import SECOND, Duration, Instant
 
 
@@ -49,3 +50,16 @@ class SecondsClock:
 def run(main: Coroutine[Any, Any, Any]) -> Any:
     with asyncio.Runner(loop_factory=SecondsLoop) as runner:
         return runner.run(main)
+
+
+def told(story: Callable[[], Awaitable[None]]) -> None:
+    """Run a story in virtual time, the clock of the runtime with it."""
+
+    async def main() -> None:
+        await story()
+
+    before = clock.use(SecondsClock())
+    try:
+        run(main())
+    finally:
+        clock.use(before)
