@@ -19,6 +19,7 @@ from tidegate.runtime.registry import _forget
 from tidegate.runtime.shared.status import GuardStatus
 from tidegate.settings import admission
 from tidegate.settings import policies as settings
+from tidegate.spooler.metrics import METRICS as SPOOL_METRICS
 from tidegate.units import format_duration, format_share
 
 ROOT = Path(__file__).parents[2]
@@ -182,7 +183,7 @@ def telemetry(name: str) -> dict[str, str]:
 
 def unknown_metrics(page: str) -> list[str]:
     """Metrics in inline code, and values of their labels, that no exporter has."""
-    known = {metric.name: metric.label for metric in METRICS}
+    known = {metric.name: metric.label for metric in (*METRICS, *SPOOL_METRICS)}
     prometheus = {name.replace(".", "_") for name in known}
     found = []
     for name, label, value in re.findall(r'`(tidegate\.[\w.]+)(?:{(\w+)="(.+?)"})?`', page):

@@ -8,8 +8,8 @@ that it is in: workers that share a port need one each to be scraped. Names are 
 with underscores, and `_total` for what only grows. Needs the extra `prometheus`.
 """
 
-from collections.abc import Iterator
-from typing import final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, final
 
 from tidegate.errors import missing_extra
 
@@ -21,7 +21,7 @@ except ModuleNotFoundError as error:
 
 from tidegate.runtime import metrics
 
-__all__ = ["GuardCollector", "register"]
+__all__ = ["GuardCollector", "families", "register"]
 
 
 @final
@@ -31,22 +31,29 @@ class GuardCollector:
     def collect(self) -> Iterator[Metric]:
         """All of them, each dependency's and each door's of one instant."""
         seen = {of: list(source()) for of, source in metrics.SOURCES.items()}
-        for metric in metrics.METRICS:
-            name, labels = metric.name.replace(".", "_"), [metric.of]
-            if metric.label is not None:
-                labels.append(metric.label)
-            family: CounterMetricFamily | GaugeMetricFamily
-            if metric.kind == "counter":
-                family = CounterMetricFamily(name, metric.meaning, labels=labels)
-            else:
-                family = GaugeMetricFamily(name, metric.meaning, labels=labels)
-            for names, number in metric.series(seen[metric.of]).items():
-                family.add_metric(names[: len(labels)], number)
-            yield family
+        return families(metrics.METRICS, seen)
 
     def describe(self) -> list[Metric]:
         """Nothing: registering must not ask anybody anything."""
         return []
+
+
+def families(
+    table: Iterable[metrics.Metric], seen: Mapping[str, Iterable[tuple[str, Any]]]
+) -> Iterator[Metric]:
+    """The figures of a table in what was seen, by the kind of who was seen (`Metric.of`)."""
+    for metric in table:
+        name, labels = metric.name.replace(".", "_"), [metric.of]
+        if metric.label is not None:
+            labels.append(metric.label)
+        family: CounterMetricFamily | GaugeMetricFamily
+        if metric.kind == "counter":
+            family = CounterMetricFamily(name, metric.meaning, labels=labels)
+        else:
+            family = GaugeMetricFamily(name, metric.meaning, labels=labels)
+        for names, number in metric.series(seen[metric.of]).items():
+            family.add_metric(names[: len(labels)], number)
+        yield family
 
 
 def register(to: CollectorRegistry = REGISTRY) -> GuardCollector:
