@@ -361,6 +361,7 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
         ),
         "codec": M("how blocks of records are packed on disk (`none`, `zstd`)", "zstd"),
         "key_file": M("a file with the key that encrypts blocks on disk", "spool.key"),
+        "token_file": M("a file with the token that an HTTP sink wants", "sink.token"),
         "batch": M("the most that is sent at once", "1MB"),
         "timeout": M("how long the sink may take over a batch", "10s"),
         "share": M("of the disk, kept for this lane whatever the others need", "20%"),

@@ -214,6 +214,7 @@ class Lane(Settings, frozen=True, kw_only=True):
     order: LaneOrder = "live"
     codec: Codec = "none"
     key_file: str | None = None
+    token_file: str | None = None
     batch: Bytes = 10**6  # Kafka's max.request.size
     timeout: Duration = 10 * SECOND
     share: Share = 0.0
