@@ -17,9 +17,10 @@ from tidegate.core.outcome import Outcome, Reason
 from tidegate.runtime.metrics import METRICS
 from tidegate.runtime.registry import _forget
 from tidegate.runtime.shared.status import GuardStatus
-from tidegate.settings import admission
+from tidegate.settings import admission, spool
 from tidegate.settings import policies as settings
 from tidegate.spooler.metrics import METRICS as SPOOL_METRICS
+from tidegate.spooler.status import LaneStatus
 from tidegate.units import format_duration, format_share
 
 ROOT = Path(__file__).parents[2]
@@ -52,6 +53,7 @@ RECORDS = {
     "admission": admission.Admission,
     "client_rates": admission.ClientRate,
     "shares": admission.Shares,
+    "bounds": spool.Bounds,
 }
 NO_POLICY = {
     "health",
@@ -66,7 +68,7 @@ NO_POLICY = {
     "limit/rounds",
 }
 # What holds no number of its own: laws to choose from, and orders.
-NO_NUMBER = {"adaptive", "gradient", "vegas", "order", "late"}
+NO_NUMBER = {"adaptive", "gradient", "vegas", "order", "late", "full"}
 
 
 def text(name: str) -> str:
@@ -171,6 +173,7 @@ SNAPSHOTS = {
     "codel": "CoDelSnapshot",
     "admission": "AdmissionSnapshot",
     "client_rates": "ClientRatesSnapshot",
+    "bounds": "BoundsSnapshot",
 }
 
 
@@ -234,4 +237,4 @@ def test_every_figure_of_a_command_on_the_page_exists(name: str) -> None:
     rules = {rule.name for rule in RULES}
     assert set(re.findall(r"`(.+?)`", shown["check"])) <= figures | rules
     known = _document(GuardStatus("licences", State.CLOSED, None, *[0] * 11)).keys()
-    assert set(re.findall(r"`(.+?)`", shown["status"])) <= known
+    assert set(re.findall(r"`(.+?)`", shown["status"])) <= known | {*LaneStatus.__struct_fields__}
