@@ -94,8 +94,8 @@ def test_a_sink_of_one_broker_that_is_lost_takes_nothing() -> None:
 
 def test_failures_are_seen_a_second_late() -> None:
     it = sink()
-    feed(it, 20e6, 1)
+    feed(it, 20e6, 0.75)
     assert it.failed > 0
     assert it.seen.failed == 0
-    feed(it, 20e6, 1)
+    feed(it, 20e6, 0.25)
     assert it.seen.failed > 0
