@@ -433,8 +433,10 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
         "rate": M("records a second of all of them, in peace", "5000/s"),
         "record": M("the size of one", "1kB"),
         "capacity": M("what the sink can take, as a multiple of that", "2x"),
+        "sick": M("what it takes of that while its replicas are out of step", "50%"),
         "brokers": M("how many share the sink's load", "3"),
         "outage": M("how long the sink was away", "1h"),
         "speed": M("what one collector can send, as a multiple of its own live rate", "12x"),
+        "within": M("a replay is promised to be over by then", "8h"),
     },
 }

@@ -175,17 +175,20 @@ class Fleet(Settings, frozen=True, kw_only=True):
     """What a spool cannot see from where it stands, for `check` and for plans.
 
     So many collectors send `rate` records a second together, of `record` bytes each; the sink can
-    take `capacity` times as much; it was away for `outage`. One collector alone can send at most
-    `speed` times its own live rate.
+    take `capacity` times as much, and `sick` of that while its replicas are out of step; it was
+    away for `outage`. One collector alone can send at most `speed` times its own live rate.
+    `within` is what is promised of a replay's end: `check` fails what does not keep it.
     """
 
     collectors: Count = 1
     rate: Rate
     record: Bytes = 1000
     capacity: Factor = 2.0
+    sick: Share = 0.5
     brokers: Count = 3
     outage: Duration = HOUR
     speed: Factor = 12.0
+    within: Duration | None = None
 
     def __post_init__(self) -> None:
         whole("collectors", self.collectors, 1, 100_000, "a whole number from 1 to 100,000")
@@ -194,7 +197,10 @@ class Fleet(Settings, frozen=True, kw_only=True):
         finite("capacity", self.capacity, 0.01, 1000, "a factor from 0.01x to 1000x")
         whole("brokers", self.brokers, 1, 10_000, "a whole number from 1 to 10,000")
         whole("outage", self.outage, SECOND, 3650 * DAY, "a duration from 1s to ten years")
+        finite("sick", self.sick, 0.01, 1, "a share from 1% to 100%")
         finite("speed", self.speed, 0.1, 1000, "a factor from 0.1x to 1000x")
+        if self.within is not None:
+            whole("within", self.within, SECOND, 3650 * DAY, "a duration from 1s to ten years")
 
 
 class Lane(Settings, frozen=True, kw_only=True):

@@ -44,6 +44,8 @@ LANE = Lane(to="file:out.jsonl")
         (Fleet(rate=1.0), {"brokers": 0}, "brokers"),
         (Fleet(rate=1.0), {"outage": 1}, "outage"),
         (Fleet(rate=1.0), {"speed": 0.0}, "speed"),
+        (Fleet(rate=1.0), {"sick": 0.0}, "sick"),
+        (Fleet(rate=1.0), {"within": 1}, "within"),
         (LANE, {"durable": "maybe"}, "durable"),
         (LANE, {"order": "any"}, "order"),
         (LANE, {"codec": "gzip"}, "codec"),
