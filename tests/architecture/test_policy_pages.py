@@ -12,6 +12,7 @@ from tidegate import findings
 from tidegate.analysis.audit import RULES
 from tidegate.cli.status import _document
 from tidegate.core import queue_order
+from tidegate.core.bounds import Cause
 from tidegate.core.circuit_breaker import TRANSITIONS, State
 from tidegate.core.outcome import Outcome, Reason
 from tidegate.runtime.metrics import METRICS
@@ -64,6 +65,7 @@ NO_POLICY = {
     "execution",
     "window",
     "calm",
+    "leaves",
     "limit/__init__",
     "limit/rounds",
 }
@@ -163,6 +165,7 @@ def test_the_diagram_of_the_breaker_is_its_table() -> None:
 LABELS = {
     "reason": {reason.name.lower() for reason in Reason},
     "outcome": {outcome.name.lower() for outcome in Outcome},
+    "cause": {*Cause},
 }
 SNAPSHOTS = {
     "circuit_breaker": "CircuitBreakerSnapshot",
@@ -174,6 +177,7 @@ SNAPSHOTS = {
     "admission": "AdmissionSnapshot",
     "client_rates": "ClientRatesSnapshot",
     "bounds": "BoundsSnapshot",
+    "bisection": "BisectionSnapshot",
 }
 
 
