@@ -53,6 +53,7 @@ def _against(guard: Guard, error: BaseException, wait: Duration) -> Reason | Non
     dependency, pipeline = guard.dependency, guard.pipeline
     inherited = AMBIENT.get()
     with dependency.lock:
+        dependency.take_stock()
         if not dependency.started:
             raise SettingsError(
                 f"no call has gone through guard({guard.name!r}): put it around the function too,"

@@ -80,6 +80,7 @@ class ConcurrencyLimiter:
     def release(self, now: Instant, rtt: Duration, outcome: Outcome) -> None:
         """Give a place back, once for each that was taken. IGNORED teaches the limit nothing."""
         assert self.inflight > 0
+        # The place last of all: whoever is interrupted before it gives it back again.
         if outcome is not IGNORED:
             self.limit = self._estimator.on_sample(now, rtt, self.inflight, outcome)
             self.indifferent = self._estimator.indifferent

@@ -47,6 +47,9 @@ _THROTTLED: Final = REJECTIONS[Reason.THROTTLED]
 # How long a wait that the far side asks for may be where no backoff says so: its default `max`.
 _PATIENCE: Final = BackoffSettings().max
 
+# A bound on what has to be counted at once; from here on the lock is a hundredth of the price.
+_SPARE_MAX: Final = 64
+
 # By the reason's number, as `retryable`: to hash a member of an enum costs ten times a look
 _OF_THE_BREAKER: Final = tuple(
     reason in (Reason.CIRCUIT_OPEN, Reason.CIRCUIT_PROBING, Reason.CIRCUIT_RAMPING)
@@ -125,7 +128,11 @@ class Pipeline:
                 return _LIMIT
             if depth == 0 and calm.budget is not None:
                 calm.budget.requests += 1
-            return Permit(now, calm.generation)
+            try:
+                return Permit(now, calm.generation)
+            except BaseException:
+                self._take_back(now)
+                raise
         if now < calm.shut_until:
             return _SHUT
         return self._admit(now, depth)
@@ -150,35 +157,52 @@ class Pipeline:
             if breaker is not None:
                 breaker.settle(now, now, generation, IGNORED)
             return _LIMIT
-        if depth == 0 and self.budget is not None:
-            self.budget.on_request(now)
-        if self._can_be_calm:
-            self._begin_calm(now, generation)
-        return Permit(now, generation)
+        try:
+            if depth == 0 and self.budget is not None:
+                self.budget.on_request(now)
+            if self._can_be_calm:
+                self._begin_calm(now, generation)
+            return Permit(now, generation)
+        except BaseException:
+            self._take_back(now)
+            raise
+
+    def _take_back(self, now: Instant) -> None:
+        """A Ctrl-C has come between a place and its permit, which nobody will ever have."""
+        if self.limiter is not None:
+            self.limiter.release(now, 0, IGNORED)
 
     def settle(self, now: Instant, permit: Permit, outcome: Outcome) -> None:
         """Tell the policies how an attempt ended. A second settlement of a permit does nothing."""
         if permit.settled:
             return
-        permit.settled = True
         calm, limiter = self.calm, self.limiter
         if outcome is SUCCESS and now < calm.until and permit.generation == calm.generation:
-            if calm.breaker is not None:
-                calm.breaker.calls += 1
             if limiter is not None:
                 if limiter.inflight < limiter.indifferent:
                     limiter.inflight -= 1
                 else:
                     limiter.release(now, permit.took or now - permit.start, outcome)
+            permit.settled = True  # in one breath with the place: a Ctrl-C comes after a call
+            if calm.breaker is not None:
+                calm.breaker.calls += 1
             return
-        if self.throttle is not None:
-            self.throttle.settle(now, outcome)
         if limiter is not None:
             limiter.release(now, permit.took or now - permit.start, outcome)
+        permit.settled = True
+        if self.throttle is not None:
+            self.throttle.settle(now, outcome)
         if self.breaker is not None:
             self.breaker.settle(now, permit.start, permit.generation, outcome)
             if self.breaker.changes:
                 calm.until = 0
+
+    def spare(self) -> int:
+        """How many more may be out, while it is calm, with nothing to decide about any of them."""
+        limiter = self.limiter
+        if limiter is None:
+            return _SPARE_MAX
+        return min(_SPARE_MAX, limiter.indifferent - 1 - limiter.inflight)
 
     def end_calm(self) -> None:
         """Something has changed, or may have: ask every policy at the next attempt."""
@@ -212,7 +236,8 @@ class Pipeline:
             other.limiter = self.limiter
         if settings.rate_limit == old.rate_limit:
             other.rate = self.rate
-        if other.budget is self.budget and other.breaker is self.breaker:
+        kept = other.budget is self.budget and other.breaker is self.breaker
+        if kept and other.limiter is self.limiter:
             other.calm = self.calm
         else:
             self.end_calm()

@@ -15,15 +15,17 @@ from threading import get_ident
 from typing import Any, Final, ParamSpec, TypeVar
 
 from tidegate.core.execution import ATTEMPT, COMPLETE, WAIT, Step
-from tidegate.core.outcome import IGNORED, SUCCESS, TIMEOUT, Permit
+from tidegate.core.outcome import IGNORED, TIMEOUT, Permit, Reason
+from tidegate.core.pipeline import Pipeline
 from tidegate.errors import AttemptTimeout, DeadlineExceeded
 from tidegate.runtime.call import FALL_BACK, Call
 from tidegate.runtime.context import AMBIENT, NOTHING, entered, put_back
+from tidegate.runtime.dependency import Dependency
 from tidegate.runtime.guard import Guard
 from tidegate.runtime.observed import Observed
 from tidegate.runtime.timers import Cut, Line, line_of
 from tidegate.runtime.waited_for import timed_out
-from tidegate.units import SECOND, Duration
+from tidegate.units import SECOND, Duration, Instant
 
 __all__ = [
     "answered",
@@ -46,7 +48,7 @@ _T = TypeVar("_T")
 _TURNS_MAX: Final = 8
 
 
-def guarded(  # noqa: C901 - flat, for the reason in its docstring
+def guarded(
     guard: Guard, function: Callable[_P, Awaitable[_T]]
 ) -> Callable[_P, Coroutine[Any, Any, _T]]:
     """`function` behind `guard`: same signature, same results, same exceptions, and no storm.
@@ -54,61 +56,55 @@ def guarded(  # noqa: C901 - flat, for the reason in its docstring
     Written flat, since every call pays for it: the figure stands in `benchmarks/overhead.py`.
     """
     dependency = guard.dependency
+    leaves = dependency.leaves
+    left, told = leaves.left, leaves.ended
 
     @wraps(function)
-    async def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:  # noqa: C901
+    async def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
         inherited = AMBIENT.get()
-        clock = dependency.now
-        now = clock()
-        until = inherited.deadline
-        if not guard.flat or (until is not None and until - now < guard.whole):
-            return await _by_the_book(guard, function, args, kwargs)  # type: ignore[no-any-return]
-        pipeline = guard.pipeline
-        with dependency.lock:
-            dependency.started += 1
-            if now >= dependency.look_at:
-                dependency.look(now)
-            permit = pipeline.admit(now, inherited.depth)
-            if type(permit) is not Permit:
-                refusal = dependency.refuse(now, permit, guard.fallback)
-        if type(permit) is not Permit:
-            if pipeline.breaker is not None and pipeline.breaker.changes:  # brought by time itself
-                dependency.catch_up()
-            if guard.fallback is not None:
-                return await fall_back(guard, args, kwargs)  # type: ignore[no-any-return]
-            raise dependency.rejection(*refusal)
-        task = None
-        if pipeline.timeout is not None:
-            # Asking for the running loop is a system call in CPython 3.11, for the thread not.
+        now = dependency.now()
+        if (
+            not left
+            or now >= leaves.until
+            or not guard.flat
+            or (inherited is not NOTHING and not inherited.fits(now + guard.whole))
+        ):
+            return await _asked(guard, function, args, kwargs, now)  # type: ignore[no-any-return]
+        permit = Permit(now)
+        try:
+            leave = left[-1]
+            del left[-1]
+        except IndexError:  # another thread was quicker
+            return await _asked(guard, function, args, kwargs, now)  # type: ignore[no-any-return]
+        permit.generation = leave.generation
+        task = before = None
+        try:
             line = guard.line
             if line is not None and line.thread == get_ident():
-                task = asyncio.current_task(line.loop)
-            if task is None:
-                line, task = _here(guard, pipeline.timeout)
-            permit.holder = task
-            line.arm(permit)
-        # The outermost budget pays for the retries of all layers further in, while there are any.
-        before = None
-        if now < dependency.alert_until and inherited.payer is None and guard.payer is not None:
-            first = inherited is NOTHING
-            before = AMBIENT.set(guard.first if first else inherited._replace(payer=guard.payer))
-        try:
+                # Asking for the running loop is a system call in CPython 3.11, for the thread not.
+                permit.holder = task = asyncio.current_task(line.loop)
+                line.arm(permit)
+            else:
+                task = arm(guard, permit)
+            if now < dependency.alert_until:
+                before = guard.pays(inherited)
             result = await function(*args, **kwargs)
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the permit goes back
-            going = Call.after(guard, inherited, permit)
+            if permit.holder is task:  # not given up while it was ending
+                then = dependency.now()
+                if then < leaves.until and leave is leaves.leave:
+                    permit.settled = True
+                    permit.holder = None  # a timer that is still set must not keep the task
+                    told.append(leave)
+                else:
+                    _end_well(dependency, leave.pipeline, permit, then)
+                return result
+        except BaseException as error:
+            if permit.settled:
+                raise
+            going = Call.after(guard, inherited, permit, leave.pipeline)
             step = ended(going, permit, error)
         else:
-            if permit.holder is task:  # not given up while it was ending
-                now = clock()
-                with dependency.lock:
-                    pipeline.settle(now, permit, SUCCESS)
-                    dependency.ok += 1
-                permit.holder = None  # a timer that is still set must not keep the task
-                breaker = pipeline.breaker
-                if breaker is not None and breaker.changes:
-                    dependency.catch_up()
-                return result
-            going = Call.after(guard, inherited, permit)
+            going = Call.after(guard, inherited, permit, leave.pipeline)
             step = answered(going, permit, result)
         finally:
             if before is not None:
@@ -116,6 +112,74 @@ def guarded(  # noqa: C901 - flat, for the reason in its docstring
         return await _carry_on(going, step, function, args, kwargs)  # type: ignore[no-any-return]
 
     return call
+
+
+async def _asked(
+    guard: Guard,
+    function: Callable[..., Awaitable[Any]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    now: Instant,
+) -> Any:
+    """A call for which no leave has been given in advance, as in `blocking`."""
+    inherited, dependency, pipeline = AMBIENT.get(), guard.dependency, guard.pipeline
+    until = inherited.deadline
+    if not guard.flat or (until is not None and until - now < guard.whole):
+        return await _by_the_book(guard, function, args, kwargs)
+    if now < dependency.leaves.shut_until and guard.fallback is None:
+        dependency.refuse_unasked(now)
+    permit = refusal = before = None
+    try:
+        with dependency.lock:
+            permit = dependency.admit(now, pipeline, inherited.depth)
+            if type(permit) is not Permit:
+                refusal = dependency.refuse(now, permit, guard.fallback)
+        if type(permit) is Permit:
+            task = arm(guard, permit)
+            if now < dependency.alert_until:
+                before = guard.pays(inherited)
+            result = await function(*args, **kwargs)
+            if permit.holder is task:  # not given up while it was ending
+                _end_well(dependency, pipeline, permit, dependency.now())
+                return result
+    except BaseException as error:
+        if type(permit) is not Permit or permit.settled:
+            raise
+        going = Call.after(guard, inherited, permit, pipeline)
+        step = ended(going, permit, error)
+    else:
+        if refusal is not None:
+            return await _refused(guard, refusal, args, kwargs)
+        assert type(permit) is Permit
+        going = Call.after(guard, inherited, permit, pipeline)
+        step = answered(going, permit, result)
+    finally:
+        if before is not None:
+            put_back(before)
+    return await _carry_on(going, step, function, args, kwargs)
+
+
+def _end_well(dependency: Dependency, pipeline: Pipeline, permit: Permit, now: Instant) -> None:
+    with dependency.lock:
+        dependency.end_well(now, pipeline, permit)
+    permit.holder = None  # a timer that is still set must not keep the task
+    breaker = pipeline.breaker
+    if breaker is not None and breaker.changes:
+        dependency.catch_up()
+
+
+async def _refused(
+    guard: Guard,
+    refusal: tuple[Reason, Duration | None],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    breaker = guard.pipeline.breaker
+    if breaker is not None and breaker.changes:  # time itself may have brought it
+        guard.dependency.catch_up()
+    if guard.fallback is not None:
+        return await fall_back(guard, args, kwargs)
+    raise guard.dependency.rejection(*refusal)
 
 
 async def _by_the_book(
@@ -212,14 +276,14 @@ def armed(going: Call) -> tuple[Permit, asyncio.TimerHandle | None]:
     return permit, loop.call_later(timeout / SECOND, cut, permit)
 
 
-def arm(guard: Guard, permit: Permit) -> None:
+def arm(guard: Guard, permit: Permit) -> "asyncio.Task[Any] | None":
     """Set the timer of an attempt that may take as long as any other, with its task in its permit.
 
-    `guarded` has the same, written flat.
+    The answer is the task, None if there is no timeout. `guarded` has the same, written flat.
     """
     timeout = guard.pipeline.timeout
     if timeout is None:
-        return
+        return None
     line: Line | None = guard.line
     task = None
     if line is not None and line.thread == get_ident():
@@ -228,6 +292,7 @@ def arm(guard: Guard, permit: Permit) -> None:
         line, task = _here(guard, timeout)
     permit.holder = task
     line.arm(permit)
+    return task
 
 
 def is_cut(permit: Permit | None) -> bool:

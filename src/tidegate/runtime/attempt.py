@@ -159,10 +159,7 @@ class Attempt:
         """The flat way in, as in `blocking.guarded`; what the block inherits."""
         guard, dependency, pipeline = self._guard, self._guard.dependency, self._pipeline
         with dependency.lock:
-            dependency.started += 1
-            if now >= dependency.look_at:
-                dependency.look(now)
-            permit = pipeline.admit(now, inherited.depth)
+            permit = dependency.admit(now, pipeline, inherited.depth)
             if type(permit) is not Permit:
                 refusal = dependency.refuse(now, permit, None)
         if type(permit) is not Permit:
@@ -194,8 +191,7 @@ class Attempt:
         if now - permit.start > self._guard.whole:
             return False
         with dependency.lock:
-            pipeline.settle(now, permit, SUCCESS)
-            dependency.ok += 1
+            dependency.end_well(now, pipeline, permit)
         permit.holder = None
         if pipeline.breaker is not None and pipeline.breaker.changes:
             dependency.catch_up()
@@ -207,7 +203,7 @@ class Attempt:
         if going is None:
             assert self._permit is not None
             assert self._inherited is not None
-            going = Call.after(self._guard, self._inherited, self._permit)
+            going = Call.after(self._guard, self._inherited, self._permit, self._pipeline)
             going.last = True
         going.said = self._said
         return going

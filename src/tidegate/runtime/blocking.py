@@ -15,11 +15,15 @@ from types import CoroutineType
 from typing import Any, ParamSpec, TypeVar
 
 from tidegate.core.execution import ATTEMPT, WAIT, Step
-from tidegate.core.outcome import SUCCESS, Permit
+from tidegate.core.leaves import Leave
+from tidegate.core.outcome import Permit, Reason
+from tidegate.core.pipeline import Pipeline
 from tidegate.runtime.call import FALL_BACK, Call
 from tidegate.runtime.context import AMBIENT, NOTHING, entered, put_back
+from tidegate.runtime.dependency import Dependency
 from tidegate.runtime.guard import Guard
 from tidegate.runtime.observed import Observed
+from tidegate.units import Duration, Instant
 
 __all__ = ["guarded"]
 
@@ -33,51 +37,48 @@ def guarded(guard: Guard, function: Callable[_P, _T]) -> Callable[_P, _T]:
     Written flat, since every call pays for it: the figure stands in `benchmarks/overhead.py`.
     """
     dependency = guard.dependency
+    leaves = dependency.leaves
+    left, told = leaves.left, leaves.ended
 
     @wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
         inherited = AMBIENT.get()
-        clock = dependency.now
-        now = clock()
-        until = inherited.deadline
-        if not guard.flat or (until is not None and until - now < guard.whole):
-            return _by_the_book(guard, function, args, kwargs)  # type: ignore[no-any-return]
-        pipeline = guard.pipeline
-        with dependency.lock:
-            dependency.started += 1
-            if now >= dependency.look_at:
-                dependency.look(now)
-            permit = pipeline.admit(now, inherited.depth)
-            if type(permit) is not Permit:
-                refusal = dependency.refuse(now, permit, guard.fallback)
-        if type(permit) is not Permit:
-            breaker = pipeline.breaker
-            if breaker is not None and breaker.changes:  # time itself may have brought it
-                dependency.catch_up()
-            if guard.fallback is not None:
-                return guard.fallback(*args, **kwargs)  # type: ignore[no-any-return]
-            raise dependency.rejection(*refusal)
-        # The outermost budget pays for the retries of all layers further in, while there are any.
-        before = None
-        if now < dependency.alert_until and inherited.payer is None and guard.payer is not None:
-            first = inherited is NOTHING
-            before = AMBIENT.set(guard.first if first else inherited._replace(payer=guard.payer))
+        now = dependency.now()
+        if (
+            not left
+            or now >= leaves.until
+            or not guard.flat
+            or (inherited is not NOTHING and not inherited.fits(now + guard.whole))
+        ):
+            return _asked(guard, function, args, kwargs, now)  # type: ignore[no-any-return]
         try:
+            leave = left[-1]
+            del left[-1]
+        except IndexError:  # another thread was quicker
+            return _asked(guard, function, args, kwargs, now)  # type: ignore[no-any-return]
+        held: Leave | None = leave  # until it is told how it ended
+        before = permit = None
+        try:
+            if now < dependency.alert_until:
+                before = guard.pays(inherited)
             result = function(*args, **kwargs)
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the permit goes back
-            going = Call.after(guard, inherited, permit)
+            then = dependency.now()
+            if then - now <= guard.whole and type(result) is not CoroutineType:
+                if then < leaves.until and leave is leaves.leave:
+                    held = None
+                    told.append(leave)
+                    return result
+                permit = leave.permit(now)
+                _end_well(dependency, leave.pipeline, permit, then)
+                return result
+        except BaseException as error:
+            if held is None or (permit is not None and permit.settled):
+                raise
+            permit = permit or leave.permit(now)
+            going = Call.after(guard, inherited, permit, leave.pipeline)
             step = going.failed(error)
         else:
-            now = clock()
-            if now - permit.start <= guard.whole and type(result) is not CoroutineType:
-                with dependency.lock:
-                    pipeline.settle(now, permit, SUCCESS)
-                    dependency.ok += 1
-                breaker = pipeline.breaker
-                if breaker is not None and breaker.changes:
-                    dependency.catch_up()
-                return result
-            going = Call.after(guard, inherited, permit)
+            going = Call.after(guard, inherited, leave.permit(now), leave.pipeline)
             step = _answered(going, result)
         finally:
             if before is not None:
@@ -85,6 +86,76 @@ def guarded(guard: Guard, function: Callable[_P, _T]) -> Callable[_P, _T]:
         return _carry_on(going, step, function, args, kwargs)  # type: ignore[no-any-return]
 
     return call
+
+
+def _asked(
+    guard: Guard,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    now: Instant,
+) -> Any:
+    """A call for which no leave has been given in advance: it asks, and tells how it has ended.
+
+    The `try` begins before the question, so that a Ctrl-C after it gives the permit back too.
+    """
+    inherited, dependency, pipeline = AMBIENT.get(), guard.dependency, guard.pipeline
+    until = inherited.deadline
+    if not guard.flat or (until is not None and until - now < guard.whole):
+        return _by_the_book(guard, function, args, kwargs)
+    if now < dependency.leaves.shut_until and guard.fallback is None:
+        dependency.refuse_unasked(now)
+    answer = refusal = before = None
+    try:
+        with dependency.lock:
+            answer = dependency.admit(now, pipeline, inherited.depth)
+            if type(answer) is not Permit:
+                refusal = dependency.refuse(now, answer, guard.fallback)
+        if type(answer) is Permit:
+            if now < dependency.alert_until:
+                before = guard.pays(inherited)
+            result = function(*args, **kwargs)
+            then = dependency.now()
+            if then - now <= guard.whole and type(result) is not CoroutineType:
+                _end_well(dependency, pipeline, answer, then)
+                return result
+    except BaseException as error:
+        if type(answer) is not Permit or answer.settled:
+            raise
+        going = Call.after(guard, inherited, answer, pipeline)
+        step = going.failed(error)
+    else:
+        if refusal is not None:
+            return _refused(guard, refusal, args, kwargs)
+        assert type(answer) is Permit
+        going = Call.after(guard, inherited, answer, pipeline)
+        step = _answered(going, result)
+    finally:
+        if before is not None:
+            put_back(before)
+    return _carry_on(going, step, function, args, kwargs)
+
+
+def _end_well(dependency: Dependency, pipeline: Pipeline, permit: Permit, now: Instant) -> None:
+    with dependency.lock:
+        dependency.end_well(now, pipeline, permit)
+    breaker = pipeline.breaker
+    if breaker is not None and breaker.changes:
+        dependency.catch_up()
+
+
+def _refused(
+    guard: Guard,
+    refusal: tuple[Reason, Duration | None],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    breaker = guard.pipeline.breaker
+    if breaker is not None and breaker.changes:  # time itself may have brought it
+        guard.dependency.catch_up()
+    if guard.fallback is not None:
+        return guard.fallback(*args, **kwargs)
+    raise guard.dependency.rejection(*refusal)
 
 
 def _by_the_book(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.core.execution import ATTEMPT, COMPLETE, REJECT, Execution, Step
 from tidegate.core.outcome import IGNORED, SUCCESS, TIMEOUT, Outcome, Permit, Reason
+from tidegate.core.pipeline import Pipeline
 from tidegate.errors import DeadlineExceeded
 from tidegate.runtime.classify import retry_after
 from tidegate.runtime.context import Ambient
@@ -50,7 +51,9 @@ class Call:
         "said",
     )
 
-    def __init__(self, guard: Guard, inherited: Ambient, now: Instant) -> None:
+    def __init__(
+        self, guard: Guard, inherited: Ambient, now: Instant, pipeline: Pipeline | None = None
+    ) -> None:
         self.guard: Final = guard
         self.dependency: Final[Dependency] = guard.dependency
         self._inherited: Final = inherited
@@ -58,7 +61,7 @@ class Call:
         own = guard.pipeline.deadline
         if own is not None and (deadline is None or now + own < deadline):
             deadline = now + own
-        self.execution = Execution(guard.pipeline, deadline, inherited.depth)
+        self.execution = Execution(pipeline or guard.pipeline, deadline, inherited.depth)
         self.machine: Execution | Race = self.execution  # what decides how it goes on
         self.result: Any = _NOT_YET
         self.error: BaseException | None = None
@@ -72,10 +75,11 @@ class Call:
         """Ask for the first attempt."""
         dependency = self.dependency
         with dependency.lock:
-            dependency.started += 1
+            dependency.take_stock()
             if now >= dependency.look_at:
                 dependency.look(now)
             step = self.machine.start(now)
+            dependency.started += 1
             if step is REJECT:
                 self._count_unsent()
             changes = self.execution.pipeline.drain_transitions()
@@ -84,9 +88,13 @@ class Call:
         return step
 
     @classmethod
-    def after(cls, guard: Guard, inherited: Ambient, permit: Permit) -> "Call":
-        """Take over a call whose first attempt went the flat path and has just ended."""
-        call = cls(guard, inherited, permit.start)
+    def after(cls, guard: Guard, inherited: Ambient, permit: Permit, pipeline: Pipeline) -> "Call":
+        """Take over a call whose first attempt went the flat path and has just ended.
+
+        `pipeline` is what gave the permit: the guard may have other settings by now.
+        """
+        own = guard.pipeline
+        call = cls(guard, inherited, permit.start, own if own.calm is pipeline.calm else pipeline)
         call.execution.number = 1
         call.execution.permit = permit
         return call
@@ -154,6 +162,7 @@ class Call:
         execution = self.execution
         paid = outcome is SUCCESS or self.last or self._is_paid(outcome)
         with dependency.lock:
+            dependency.take_stock()
             now = dependency.now()
             if outcome is not SUCCESS:
                 dependency.outcomes[outcome] += 1
@@ -185,6 +194,7 @@ class Call:
         """The wait is over."""
         dependency = self.dependency
         with dependency.lock:
+            dependency.take_stock()
             step = self.machine.wake(dependency.now())
             self._count(step)
             changes = self.execution.pipeline.drain_transitions()
@@ -197,6 +207,7 @@ class Call:
         dependency, execution = self.dependency, self.execution
         self._no_answer()
         with dependency.lock:
+            dependency.take_stock()
             if execution.permit is not None:
                 dependency.outcomes[outcome] += 1
             execution.cancel(dependency.now(), outcome)
@@ -229,6 +240,7 @@ class Call:
         dependency, execution = self.dependency, self.execution
         over = execution.deadline is not None and now >= execution.deadline
         with dependency.lock:
+            dependency.take_stock()
             dependency.outcomes[TIMEOUT] += 1
             execution.cancel(now, TIMEOUT)
             dependency.late += not over
@@ -303,6 +315,7 @@ class Call:
             if reason is Reason.DEADLINE:
                 return DeadlineExceeded(dependency.name, sent=False)
             with dependency.lock:
+                dependency.take_stock()
                 wait = dependency.retry_after(dependency.now(), reason)
             return dependency.rejection(reason, wait)
         if reason is not None and self.execution.outcome is not SUCCESS:

@@ -70,6 +70,10 @@ class Ambient(NamedTuple):
         """The place in `CRITICALITIES`: what nobody has ranked is `default`."""
         return _DEFAULT if self.said is None else self.said
 
+    def fits(self, end: Instant) -> bool:
+        """Whether a first attempt that is over by `end` is under it as it would be by itself."""
+        return self.depth == 0 and (self.deadline is None or end <= self.deadline)
+
 
 NOTHING: Final = Ambient()
 AMBIENT: Final[ContextVar[Ambient]] = ContextVar("tidegate", default=NOTHING)

@@ -2,7 +2,8 @@
 
 The policies, the lock around them, the clock, and the counters. Every decision is one visit: one
 reading of the clock, one lock, and nothing under the lock that could wait. What changed state is
-picked up on the way out and told to listeners after the lock is free.
+picked up on the way out and told to listeners after the lock is free. Whoever has the lock takes
+stock first (`core/leaves.py`): where there is nothing to decide, calls come and go without it.
 
 The counters add up: every call that was started is `ok`, `failed`, `rejected` or `fallback`, or is
 still under way.
@@ -15,17 +16,12 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, final
 from weakref import WeakSet
 
-from tidegate.core.outcome import Outcome, Reason, Rejection, Transition
+from tidegate.core.leaves import REFUSED_MAX, Leaves
+from tidegate.core.outcome import SUCCESS, Outcome, Permit, Reason, Rejection, Transition
 from tidegate.core.pipeline import Pipeline
-from tidegate.errors import (
-    CircuitOpen,
-    Held,
-    LimitExceeded,
-    RateLimited,
-    Rejected,
-    Throttled,
-)
+from tidegate.errors import CircuitOpen, Held, Rejected
 from tidegate.runtime import clock as clocks
+from tidegate.runtime.refusals import REFUSALS, WORDS
 from tidegate.settings.system import Call
 from tidegate.units import SECOND, Duration, Instant
 
@@ -52,36 +48,6 @@ tell costs a call 0.15 us, and where nothing fails nobody asks. As long as a bud
 # must not fill a disk. How many were left out is said in the next one.
 _LINES_A_MINUTE: Final = 20
 _MINUTE: Final = 60 * SECOND
-
-_WORDS: Final = {
-    Reason.CIRCUIT_OPEN: "its circuit is open",
-    Reason.CIRCUIT_PROBING: "its circuit is half-open and all probes are out",
-    Reason.CIRCUIT_RAMPING: "its circuit lets only a share in again",
-    Reason.HELD: "it is held open by hand",
-    Reason.LIMIT: "as many calls are out as may be",
-    Reason.RATE: "as many calls were made as may be",
-    Reason.BUDGET: "the retry budget is spent",
-    Reason.DEADLINE: "the deadline would pass",
-    Reason.ATTEMPTS: "all attempts are used",
-    Reason.NOT_RETRYABLE: "this is not to be repeated",
-    Reason.RETRY_AFTER: "it asks for a longer wait than the backoff ever makes",
-    Reason.THROTTLED: "it has refused too much of what it was sent",
-}
-
-_ERRORS: Final[dict[Reason, type[Rejected]]] = {
-    Reason.CIRCUIT_OPEN: CircuitOpen,
-    Reason.CIRCUIT_PROBING: CircuitOpen,
-    Reason.CIRCUIT_RAMPING: CircuitOpen,
-    Reason.HELD: Held,
-    Reason.LIMIT: LimitExceeded,
-    Reason.RATE: RateLimited,
-    Reason.THROTTLED: Throttled,
-}
-
-# By the reason's number: to hash a member of an enum costs ten times a look into a tuple.
-_REFUSALS: Final = tuple(
-    (_ERRORS.get(reason, Rejected), _WORDS.get(reason, reason.name.lower())) for reason in Reason
-)
 
 
 class View(Protocol):
@@ -151,6 +117,7 @@ class Dependency:
         "fallback",
         "lane",
         "late",
+        "leaves",
         "listeners",
         "lock",
         "look_at",
@@ -179,6 +146,7 @@ class Dependency:
         self.now = self.clock.now
         self._rng: Final = rng if rng is not None else Random()
         self.pipeline = Pipeline(settings, self._rng)
+        self.leaves: Final = Leaves()
         self.views: WeakSet[View] = WeakSet()  # guards, whose pipelines are made from ours
         self.listeners: tuple[Listener, ...] = ()
         self.lane: Lane | None = None  # to the other processes of the host
@@ -187,6 +155,39 @@ class Dependency:
         self._count_from_zero()
         self._lines = self._lines_lost = 0
         self._lines_from: Instant = 0
+
+    # Coming and going.
+
+    def take_stock(self) -> None:
+        """Under the lock, before anything else: count who came and went without it."""
+        leaves = self.leaves
+        if leaves.until or leaves.ended or leaves.shut_until:
+            begun, ended, refused = leaves.take_stock()
+            self.started += begun + refused
+            self.ok += ended
+            if refused:
+                self.unsent += refused
+                self.rejected += refused
+                self.refused[Reason.CIRCUIT_OPEN] += refused
+
+    def admit(self, now: Instant, pipeline: Pipeline, depth: int) -> Permit | Rejection:
+        """Under the lock: ask for leave for a first attempt, and count it as started."""
+        self.take_stock()
+        if now >= self.look_at:
+            self.look(now)
+        answer = pipeline.admit(now, depth)
+        if answer.__class__ is Permit:  # no call: a Ctrl-C must not come before the count
+            self.started += 1
+        return answer
+
+    def end_well(self, now: Instant, pipeline: Pipeline, permit: Permit) -> None:
+        """Under the lock: the call of this permit has ended well, and in time."""
+        self.take_stock()
+        try:
+            pipeline.settle(now, permit, SUCCESS)
+        finally:
+            self.ok += permit.settled
+        self.leaves.hand_out(now, pipeline, self.look_at)
 
     # What is asked now and then.
 
@@ -210,6 +211,7 @@ class Dependency:
         self.look_at = _NEVER if self.lane is None else self.lane.look_at
 
     def _pipelines(self) -> Iterator[Pipeline]:
+        self.take_stock()  # what other processes are told is all that has been
         yield self.pipeline
         for view in self.views:
             if view.pipeline is not self.pipeline:
@@ -221,6 +223,7 @@ class Dependency:
         Whoever asks holds no lock: two layers may be nested either way round.
         """
         with self.lock:
+            self.take_stock()
             budget = self.pipeline.budget
             return budget is None or budget.try_retry(self.now())
 
@@ -233,13 +236,27 @@ class Dependency:
         to answer; what its exception will say.
         """
         reason = answer.reason
+        wait = self.retry_after(now, reason)
+        self.leaves.hand_out(now, self.pipeline, self.look_at)
+        self.started += 1
         self.refused[reason] += 1
         self.unsent += 1
         if fallback is None:
             self.rejected += 1
         else:
             self.fallback += 1
-        return reason, self.retry_after(now, reason)
+        return reason, wait
+
+    def refuse_unasked(self, now: Instant) -> None:
+        """Say no as it would be said under the lock, while the circuit is known to be open.
+
+        Now and then it says nothing: then it is to be asked, and counts those who were not.
+        """
+        refused = self.leaves.refused
+        if len(refused) < REFUSED_MAX:
+            refused.append(None)
+            wait = self.pipeline.calm.shut_until - now
+            raise CircuitOpen(self.name, WORDS[Reason.CIRCUIT_OPEN], wait / SECOND)
 
     def retry_after(self, now: Instant, reason: Reason) -> Duration | None:
         """How long until another try is worth it, as far as anybody knows."""
@@ -262,7 +279,7 @@ class Dependency:
 
     def rejection(self, reason: Reason, wait: Duration | None) -> Rejected:
         """A fresh exception for a call that is not sent: each carries its own traceback."""
-        kind, words = _REFUSALS[reason]
+        kind, words = REFUSALS[reason]
         if kind is Held:
             words = self.words(reason)
         return kind(self.name, words, None if wait is None else wait / SECOND)
@@ -272,13 +289,14 @@ class Dependency:
         hold = None if self.lane is None else self.lane.hold
         if reason is Reason.HELD and hold is not None:
             return f"it is held open by {hold.author}: {hold.reason}"
-        return _WORDS[reason]
+        return WORDS[reason]
 
     # What changed.
 
     def catch_up(self) -> None:
         """Pick up what changed on the flat path, which has left the lock already."""
         with self.lock:
+            self.take_stock()
             changes = self.pipeline.drain_transitions()
         self.tell(changes)
 
@@ -290,6 +308,7 @@ class Dependency:
         """
         if changes and self.lane is not None:
             with self.lock:
+                self.take_stock()
                 self.look(self.now())
         for change in changes:
             self._write(change)
@@ -323,6 +342,7 @@ class Dependency:
     def reconfigure(self, settings: Call) -> None:
         """Go by other settings from the next call on; what has not changed keeps its state."""
         with self.lock:
+            self.take_stock()
             self.pipeline = self.adjusted(settings)
             self.settings = settings
             for view in self.views:
@@ -343,6 +363,7 @@ class Dependency:
         self.lock = threading.Lock()
         self._rng.seed(seed)
         self.lane, self.look_at = None, 0
+        self.leaves.take_stock()
         self.pipeline = Pipeline(self.settings, self._rng)
         self._count_from_zero()
         for view in self.views:
@@ -359,6 +380,7 @@ class Dependency:
     def snapshot(self) -> GuardSnapshot:
         """What a person would ask of it, all of one instant."""
         with self.lock:
+            self.take_stock()
             now = self.now()
             pipeline = self.pipeline
             breaker, limiter, budget = pipeline.breaker, pipeline.limiter, pipeline.budget

@@ -6,6 +6,7 @@ the same state for calls that need other terms, so a budget is never spent twice
 """
 
 from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from contextvars import Token
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -24,7 +25,7 @@ from tidegate.core.outcome import SUCCESS, Outcome
 from tidegate.core.pipeline import Pipeline
 from tidegate.errors import SettingsError
 from tidegate.runtime.classify import classify
-from tidegate.runtime.context import NOTHING, Ambient
+from tidegate.runtime.context import AMBIENT, NOTHING, Ambient
 from tidegate.runtime.degraded import noting
 from tidegate.runtime.dependency import Dependency, GuardSnapshot, Listener
 from tidegate.runtime.keywords import KEYWORDS, override
@@ -304,6 +305,16 @@ class Guard:
         if said is None or isinstance(said, Verdict):
             return said
         raise TypeError(f"judge gives a tidegate.Verdict or None, not a {type(said).__name__}")
+
+    def pays(self, inherited: Ambient) -> Token[Ambient] | None:
+        """Tell those further in that we pay for their retries, if nobody further out does.
+
+        The outermost budget pays for the retries of all layers, while there are any.
+        """
+        if self.payer is None or inherited.payer is not None:
+            return None
+        first = inherited is NOTHING
+        return AMBIENT.set(self.first if first else inherited._replace(payer=self.payer))
 
     def renew(self) -> None:
         """Take the dependency's pipeline, on the terms of this view."""

@@ -49,6 +49,7 @@ class HedgedCall(Call):
         dependency, payer = self.dependency, self._inherited.payer
         paid = payer is None or payer is dependency or payer.pay()
         with dependency.lock:
+            dependency.take_stock()
             step = self.race.hedge(dependency.now(), paid=paid)
             dependency.retries += step is ATTEMPT
             changes = self.execution.pipeline.drain_transitions()
@@ -62,6 +63,7 @@ class HedgedCall(Call):
         others = race.out - 1
         paid = outcome is SUCCESS or others > 0 or self._is_paid(outcome)
         with dependency.lock:
+            dependency.take_stock()
             now = dependency.now()
             if outcome is not SUCCESS:
                 dependency.outcomes[outcome] += 1
@@ -80,6 +82,7 @@ class HedgedCall(Call):
         dependency = self.dependency
         self._no_answer()
         with dependency.lock:
+            dependency.take_stock()
             dependency.outcomes[outcome] += self.race.out
             self.race.cancel(dependency.now(), outcome)
             changes = self.execution.pipeline.drain_transitions()

@@ -33,8 +33,9 @@ class Observed:
         if self._guard.mode == "observe":
             dependency = self._guard.dependency
             with dependency.lock:
-                dependency.started += 1
+                dependency.take_stock()
                 answer = self._guard.pipeline.admit(self._now, self._inherited.depth)
+                dependency.started += 1
                 if type(answer) is Permit:
                     self._permit = answer
                 else:
@@ -65,6 +66,7 @@ class Observed:
             return
         dependency = self._guard.dependency
         with dependency.lock:
+            dependency.take_stock()
             now = dependency.now()
             if self._permit is not None:
                 self._guard.pipeline.settle(now, self._permit, outcome)

@@ -68,6 +68,7 @@ def refusing(guard: Guard) -> Iterator[None]:
 def _hold(guard: Guard, *, held: bool) -> None:
     dependency = guard.dependency
     with dependency.lock:
+        dependency.take_stock()
         for pipeline in {dependency.pipeline, *(view.pipeline for view in _views(guard))}:
             if held:
                 pipeline.hold()

@@ -45,9 +45,10 @@ class HostLimiter:
         return False
 
     def release(self, now: Instant, rtt: Duration, outcome: Outcome) -> None:
-        """Give a place back."""
+        """Give a place back; told first, since who is interrupted after it would give it twice."""
+        if self._row.at:
+            self._row.words[self._row.at + t.INFLIGHT] = self.original.inflight - 1
         self.original.release(now, rtt, outcome)
-        self.tell()
 
     def tell(self) -> None:
         """Write how many we have out."""
