@@ -72,6 +72,11 @@ TESTED_TOGETHER = {
     "tests/integration/test_requests_adapter.py": {"adapters/requests.py"},
     "tests/integration/test_urllib3_adapter.py": {"adapters/urllib3.py"},
     "tests/integration/test_live_storm.py": {"lab/live.py"},
+    "tests/integration/test_coordinators.py": {
+        "spooler/coordinators/nats.py",
+        "spooler/coordinators/postgres.py",
+        "spooler/coordinators/valkey.py",
+    },
     "tests/integration/test_kafka_sink.py": {"spooler/sinks/kafka.py"},
 }
 NOTHING_TO_TEST = {

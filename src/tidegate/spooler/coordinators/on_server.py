@@ -46,6 +46,9 @@ class _Lease(msgspec.Struct, frozen=True):
     fence: int
 
 
+_NOBODYS: Final = _Lease("", 0, 0)
+
+
 class _Held(NamedTuple):
     """A lease of ours: until then, if we do not renew it."""
 
@@ -77,9 +80,10 @@ class OnServer:
         self._seen: Final[dict[int, _Seen]] = {}
 
     async def take(self, slot: int, ttl: Duration) -> int | None:
-        """Take lease number `slot`, if nobody holds it: its fencing number, which only grows."""
-        if self._ours(slot) is not None:
-            return None
+        """Take lease number `slot`, if nobody holds it: its fencing number, which only grows.
+
+        Who has it and asks again has lost the answer, and gets it anew.
+        """
         async with self._in_time():
             entry = await self._store.read(_key(slot))
             if entry is not None and not self._is_free(slot, entry):
@@ -139,7 +143,8 @@ class OnServer:
                 if leader is not None and budget.fence < _fence(leader):
                     return False
                 said = await self._store.read(_BUDGET)
-                if said is not None and budget.fence < _decoded(said.value, Budget).fence:
+                last = _budget(said)
+                if last is not None and budget.fence < last.fence:
                     return False
                 value = msgspec.json.encode(budget)
                 if await self._store.write(_BUDGET, value, _version(said)) is not None:
@@ -149,8 +154,7 @@ class OnServer:
     async def budget(self) -> Budget | None:
         """The budget as last published."""
         async with self._in_time():
-            said = await self._store.read(_BUDGET)
-        return None if said is None else _decoded(said.value, Budget)
+            return _budget(await self._store.read(_BUDGET))
 
     async def close(self) -> None:
         """Give everything back that is held, as far as that is possible at once."""
@@ -169,7 +173,7 @@ class OnServer:
         return held
 
     def _is_free(self, slot: int, entry: Entry) -> bool:
-        lease = _decoded(entry.value, _Lease)
+        lease = _lease(entry)
         if lease.holder in {"", self._me}:
             return True  # ours: we have let it end, or an answer to us was lost
         now, seen = current().now(), self._seen.get(slot)
@@ -187,7 +191,7 @@ class OnServer:
         version = await self._store.write(_key(slot), _encoded(lease), held.version)
         if version is None:
             entry = await self._store.read(_key(slot))
-            if entry is None or _decoded(entry.value, _Lease).holder != self._me:
+            if entry is None or _lease(entry).holder != self._me:
                 return None
             if _fence(entry) == held.fence:
                 version = await self._store.write(_key(slot), _encoded(lease), entry.version)
@@ -216,8 +220,16 @@ def _version(entry: Entry | None) -> int:
     return 0 if entry is None else entry.version
 
 
+def _lease(entry: Entry) -> _Lease:
+    return _decoded(entry.value, _Lease) if entry.value else _NOBODYS
+
+
 def _fence(entry: Entry) -> int:
-    return _decoded(entry.value, _Lease).fence or entry.version
+    return _lease(entry).fence or entry.version
+
+
+def _budget(entry: Entry | None) -> Budget | None:
+    return _decoded(entry.value, Budget) if entry is not None and entry.value else None
 
 
 def _encoded(lease: _Lease) -> bytes:

@@ -13,7 +13,7 @@ __all__ = ["Entry", "Store"]
 
 
 class Entry(NamedTuple):
-    """A record as it stands, and the version of its last write."""
+    """A record as it stands, and the version of its last write; empty if somebody deleted it."""
 
     value: bytes
     version: int

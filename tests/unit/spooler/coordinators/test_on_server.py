@@ -101,6 +101,8 @@ def test_what_is_given_back_is_free_at_once() -> None:
         assert (await other.take(0, TTL) or 0) > fence
         await one.release(0, fence)  # nothing of the other's
         assert await one.take(0, TTL) is None
+        again = await one.take(1, TTL) or 0
+        assert not await one.renew(1, again - 1, TTL)
         await one.close()
         assert await other.take(1, TTL) is not None
 
