@@ -5,6 +5,8 @@ the classpath is resolved once by Maven into $TIDEGATE_KAFKA_HOME or ~/.cache/ti
 never into the repository. What is missing raises `KafkaMissingError` with the reason, for a skip.
 """
 
+import datetime as dt
+import ipaddress
 import os
 import shutil
 import signal
@@ -18,11 +20,19 @@ from typing import Final
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 from ports import free_port
 
 VERSION: Final = "4.3.1"  # runs on Java 17
 _CLUSTER: Final = "TideGateTideGateTideGQ"  # 16 bytes in base64, as a cluster's id must be
+_LOOPBACK: Final = ipaddress.ip_address("127.0.0.1")
 _START_S: Final = 90
+USER: Final = "spool"
+PASSWORD: Final = "pencil"  # of nobody: it lives as long as the test
 # Little heap and no second compiler: three of them share the machine with the tests.
 _JVM: Final = ("-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
@@ -37,7 +47,16 @@ _POM: Final = f"""<project>
 """
 
 # Failures show within seconds: 2 s until a replica counts as behind, 3 s until a broker is fenced.
-_PROPERTIES: Final = """
+_PROPERTIES: Final = f"""
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECURE:SASL_SSL
+sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512
+listener.name.secure.plain.sasl.jaas.config=org.apache.kafka.common.security.plain\\
+.PlainLoginModule required user_{USER}="{PASSWORD}";
+listener.name.secure.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram\\
+.ScramLoginModule required;
+listener.name.secure.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram\\
+.ScramLoginModule required;
+ssl.keystore.type=PEM
 process.roles=broker,controller
 controller.listener.names=CONTROLLER
 auto.create.topics.enable=false
@@ -70,9 +89,10 @@ class KafkaCluster:
         self._classpath = f"{jars}/*"
         self._directory = directory
         self._ports = {node: free_port() for node in (1, 2, 3)}
-        voted = {node: free_port() for node in (1, 2, 3)}
-        self._voters = ",".join(f"{node}@127.0.0.1:{port}" for node, port in voted.items())
-        self._voted = voted
+        self._secured = {node: free_port() for node in (1, 2, 3)}
+        self._voted = {node: free_port() for node in (1, 2, 3)}
+        self._voters = ",".join(f"{node}@127.0.0.1:{port}" for node, port in self._voted.items())
+        self.authority = directory / "ca.pem"
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
     @property
@@ -83,9 +103,15 @@ class KafkaCluster:
     def bootstrap(self) -> str:
         return ",".join(self.addresses)
 
+    @property
+    def secured(self) -> str:
+        """The same brokers where they speak TLS and want a name and a password."""
+        return ",".join(f"127.0.0.1:{port}" for port in self._secured.values())
+
     def start(self) -> None:
+        _certify(self.authority, self._directory / "broker.pem")
         formatting = [
-            self._java("kafka.tools.StorageTool", node, *_format_of(node, self._configure(node)))
+            self._java("kafka.tools.StorageTool", node, *_format_of(self._configure(node)))
             for node in self._ports
         ]
         if any(process.wait(_START_S) for process in formatting):
@@ -125,12 +151,16 @@ class KafkaCluster:
         return self._directory / f"{node}.properties"
 
     def _configure(self, node: int) -> Path:
-        broker, controller = self._ports[node], self._voted[node]
+        controller = self._voted[node]
+        open_to_all = (
+            f"PLAINTEXT://127.0.0.1:{self._ports[node]},SECURE://127.0.0.1:{self._secured[node]}"
+        )
         self._file(node).write_text(
             f"node.id={node}\n"
             f"controller.quorum.voters={self._voters}\n"
-            f"listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}\n"
-            f"advertised.listeners=PLAINTEXT://127.0.0.1:{broker}\n"
+            f"listeners={open_to_all},CONTROLLER://127.0.0.1:{controller}\n"
+            f"advertised.listeners={open_to_all}\n"
+            f"ssl.keystore.location={self._directory / 'broker.pem'}\n"
             f"log.dirs={self._directory / str(node)}\n" + _PROPERTIES
         )
         return self._file(node)
@@ -156,8 +186,36 @@ class KafkaCluster:
         raise KafkaMissingError(f"Kafka was not ready within {_START_S} s")
 
 
-def _format_of(node: int, properties: Path) -> tuple[str, ...]:
-    return ("format", "--cluster-id", _CLUSTER, "--config", str(properties))
+def _certify(authority: Path, broker: Path) -> None:
+    """A certificate for this machine that signs itself, and its key, for a day."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = dt.datetime.now(dt.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(_LOOPBACK)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+        .public_bytes(Encoding.PEM)
+    )
+    authority.write_bytes(certificate)
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    broker.write_bytes(secret + certificate)
+
+
+def _format_of(properties: Path) -> tuple[str, ...]:
+    scram = [
+        part
+        for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
+        for part in ("--add-scram", f"{mechanism}=[name={USER},password={PASSWORD}]")
+    ]
+    return ("format", "--cluster-id", _CLUSTER, "--config", str(properties), *scram)
 
 
 def _jars() -> Path:
