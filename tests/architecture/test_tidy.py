@@ -72,6 +72,10 @@ TESTED_TOGETHER = {
     "tests/integration/test_requests_adapter.py": {"adapters/requests.py"},
     "tests/integration/test_urllib3_adapter.py": {"adapters/urllib3.py"},
     "tests/integration/test_live_storm.py": {"lab/live.py"},
+    "tests/unit/spooler/door/test_app.py": {
+        "spooler/door/answer.py",
+        "spooler/door/intake.py",
+    },
     "tests/integration/test_coordinators.py": {
         "spooler/coordinators/nats.py",
         "spooler/coordinators/postgres.py",
@@ -86,6 +90,7 @@ NOTHING_TO_TEST = {
     "analysis/source/findings.py": "records without a rule of their own",
     "lab/findings.py": "records without a rule of their own",
     "spooler/coordinators/coordinator.py": "a protocol and its records",
+    "spooler/door/keeper.py": "a protocol and its records",
     "spooler/coordinators/store.py": "a protocol and its record",
     "spooler/sinks/sink.py": "a protocol and its records",
     "spooler/status.py": "records without a rule of their own",

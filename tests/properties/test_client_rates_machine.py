@@ -58,6 +58,21 @@ class ClientRatesMachine(RuleBasedStateMachine):
             if allowed:
                 self.kept[client] = self.kept.pop(client)
 
+    @rule(client=st.sampled_from("abcdef"), cost=st.integers(2, 40))
+    def ask_for_many(self, client: str, cost: int) -> None:
+        """Let in where one is; then the bucket owes what it had not."""
+        known = client in self.kept
+        if not known:
+            self.make_room()
+            self.kept[client] = TokenBucket(self.limit)
+        bucket = self.kept[client]
+        allowed = bucket.try_acquire(self.now)
+        assert self.policy.try_acquire(self.now, client, cost) == allowed
+        self.refused += not allowed
+        if allowed:
+            bucket.on_others(bucket.arrival + (cost - 1) * bucket.interval)
+            self.kept[client] = self.kept.pop(client)
+
     @invariant()
     def agrees(self) -> None:
         if hasattr(self, "policy"):

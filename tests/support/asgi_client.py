@@ -15,11 +15,13 @@ class Exchange:
         headers: dict[str, str] | None = None,
         address: str | None = "10.0.0.1",
         body: tuple[bytes, ...] = (b"",),
+        query: str = "",
     ) -> None:
         self.scope = {
             "type": "http",
             "method": method,
             "path": path,
+            "query_string": query.encode(),
             "headers": [(k.lower().encode(), v.encode()) for k, v in (headers or {}).items()],
             "client": (address, 1234) if address else None,
         }

@@ -51,13 +51,17 @@ class ClientRates:
         self._refused = 0
         self._forgotten = 0
 
-    def try_acquire(self, now: Instant, client: Hashable) -> bool:
-        """Let one of `client` come now; a no moves nothing, so that asking does not cost."""
+    def try_acquire(self, now: Instant, client: Hashable, cost: int = 1) -> bool:
+        """Let one of `client` come now; a no moves nothing, so that asking does not cost.
+
+        One that counts as `cost` is let in where one is, and the rest is a debt: a batch of a
+        thousand would never fit into a burst of a hundred. Over time the rate holds all the same.
+        """
         arrivals = self._arrivals
         arrival = arrivals.get(client)
         if arrival is None:
             self._make_room(now)
-            arrivals[client] = now + self._interval
+            arrivals[client] = now + cost * self._interval
             return True
         if arrival < now:
             arrival = now
@@ -65,7 +69,7 @@ class ClientRates:
         if arrival - now > self._depth:
             self._refused += 1
             return False
-        arrivals[client] = arrival
+        arrivals[client] = arrival + (cost - 1) * self._interval
         arrivals.move_to_end(client)
         return True
 

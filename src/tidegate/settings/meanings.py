@@ -381,6 +381,8 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
         "body": M("the largest request, also when unpacked", "16MB"),
         "record": M("the largest record", "1MB"),
         "rate": M("records a second from one client", "1000/s"),
+        "inflight": M("the requests that are being received or written, all together", "64MB"),
+        "timeout": M("a client that sends nothing for so long is let go", "60s"),
     },
     spool.Bounds: {
         "bytes": M("at most so much on disk", "50GB"),
@@ -414,6 +416,7 @@ MEANINGS: Final[dict[type[Settings], dict[str, Meaning]]] = {
         "step": M("grows by this share of the live rate each second", "2%"),
         "cut": M("a cut leaves this share", "85%"),
         "pause": M("at most one cut in so long", "5s"),
+        "least": M("what the live rate is taken for at least, in bytes a second", "100kB"),
     },
     spool.Turns: {
         "through": M(

@@ -115,8 +115,9 @@ class Pace(Settings, frozen=True, kw_only=True):
     and Jain 1989): it begins at `start` of the live rate, grows by `step` of it a second while the
     sink answers within its `speed` (gentle, normal and fast are 6, 12 and 20 times the latency in
     peace), and is cut to `cut` of itself when it does not, at most once in `pause`. It never passes
-    `cap` times the live rate. `at_once` has no budget and no gate: what most collectors do, and
-    what only a simulation may try.
+    `cap` times the live rate, which is taken to be at least `least` bytes a second: what was left
+    behind must leave even when nothing new comes in. `at_once` has no budget and no gate: what
+    most collectors do, and what only a simulation may try.
     """
 
     shorthand: ClassVar[str | None] = "speed"
@@ -128,6 +129,7 @@ class Pace(Settings, frozen=True, kw_only=True):
     step: Share = 0.02
     cut: Share = 0.85
     pause: Duration = 5 * SECOND
+    least: Bytes = 100_000
 
     def __post_init__(self) -> None:
         one_of("speed", self.speed, get_args(Speed))
@@ -136,6 +138,7 @@ class Pace(Settings, frozen=True, kw_only=True):
         finite("step", self.step, 0.0001, 1, "a share from 0.01% to 100%")
         finite("cut", self.cut, 0.1, 0.99, "a share from 10% to 99%")
         whole("pause", self.pause, 100 * MILLISECOND, HOUR, "a duration from 100ms to 1h")
+        whole("least", self.least, 1, 10**12, "a size from 1B to 1TB")
 
 
 class Turns(Settings, frozen=True, kw_only=True):
@@ -169,6 +172,8 @@ class Turns(Settings, frozen=True, kw_only=True):
             whole("members", self.members, 1, 1_000_000, "a whole number from 1 to 1,000,000")
         if self.through == "slots" and self.members is None:
             raise refuse("members", "how many share the slots", self.members)
+        if self.through == "slots" and self.slice < 10 * SECOND:
+            raise refuse("slice", "at least 10s, as clocks differ by up to a second", self.slice)
 
 
 class Fleet(Settings, frozen=True, kw_only=True):
@@ -245,19 +250,27 @@ class Door(Settings, frozen=True, kw_only=True):
     """Who may put records in over HTTP, and how large: `door: {token_file: token}`.
 
     With a token file only who sends `Authorization: Bearer TOKEN` is let in; without one `listen`
-    must stay on this machine. `rate` bounds the records that one client sends in a second.
+    must stay on this machine. `rate` bounds the records that one client sends in a second,
+    `inflight` the bytes of all requests that are being received or written. One that sends nothing
+    for `timeout` is let go.
     """
 
     token_file: str | None = None
     body: Bytes = 16 * 10**6
     record: Bytes = 10**6  # Kafka's max.message.bytes
     rate: Rate | None = None
+    inflight: Bytes = 64 * 10**6
+    timeout: Duration = MINUTE  # nginx's client_body_timeout
 
     def __post_init__(self) -> None:
         whole("body", self.body, 1000, 10**9, "a size from 1kB to 1GB")
         whole("record", self.record, 100, _FRAME_MAX, "a size from 100B to 64MB")
         if self.record > self.body:
             raise refuse("record", "at most the body that it comes in", self.record)
+        whole("inflight", self.inflight, 1000, 10**12, "a size from 1kB to 1TB")
+        if self.inflight < 3 * self.body:
+            raise refuse("inflight", "at least three times the body, packed and not", self.inflight)
+        whole("timeout", self.timeout, SECOND, HOUR, "a duration from 1s to 1h")
         if self.rate is not None:
             finite("rate", self.rate, 0.001, 10_000_000, "a rate from 0.001/s to 10,000,000/s")
 

@@ -1,0 +1,1 @@
+"""The spool's door: how do records come in over HTTP, all of a request or nothing of it?"""
