@@ -72,6 +72,7 @@ TESTED_TOGETHER = {
     "tests/integration/test_requests_adapter.py": {"adapters/requests.py"},
     "tests/integration/test_urllib3_adapter.py": {"adapters/urllib3.py"},
     "tests/integration/test_live_storm.py": {"lab/live.py"},
+    "tests/integration/test_spool_door.py": {"spooler/door/server.py"},
     "tests/unit/spooler/door/test_app.py": {
         "spooler/door/answer.py",
         "spooler/door/intake.py",
