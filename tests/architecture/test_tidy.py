@@ -77,6 +77,7 @@ TESTED_TOGETHER = {
         "spooler/door/answer.py",
         "spooler/door/intake.py",
     },
+    "tests/integration/test_nats_sink.py": {"spooler/sinks/nats.py"},
     "tests/integration/test_coordinators.py": {
         "spooler/coordinators/nats.py",
         "spooler/coordinators/postgres.py",

@@ -7,7 +7,7 @@ the server asks for it, by the authorities of the system.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from tidegate.errors import SettingsError, missing_extra, nearest
@@ -16,6 +16,7 @@ try:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
     from nats.errors import Error as NatsError
+    from nats.errors import NoRespondersError
     from nats.js import JetStreamContext
     from nats.js import errors as js_errors
     from nats.js.kv import KeyValue
@@ -27,19 +28,25 @@ __all__ = [
     "Client",
     "JetStreamContext",
     "KeyValue",
+    "Lost",
     "Msg",
     "NatsError",
+    "NoRespondersError",
     "connect",
     "js_errors",
     "plain",
     "read_address",
+    "replicas",
     "token",
 ]
+
+Lost: TypeAlias = Callable[[], Awaitable[None]]
 
 _AGAIN_S: Final = 0.25  # between two tries to connect
 _PING_S: Final = 5  # a server that is silent for two of these is given up
 _PORT: Final = 4222
 _SERVERS_MAX: Final = 64
+_REPLICAS: Final = {"1": 1, "3": 3, "5": 5}
 
 
 class Address(NamedTuple):
@@ -88,6 +95,14 @@ def _server(text: str) -> str:
     return f"{host}:{port}"
 
 
+def replicas(address: Address) -> int:
+    """How many copies what is made there is to have: three where there are three servers."""
+    word = address.options.get("replicas", "3" if len(address.servers) >= 3 else "1")
+    if word not in _REPLICAS:
+        raise SettingsError("expected 1, 3 or 5 replicas; an even number bears no more losses")
+    return _REPLICAS[word]
+
+
 def token(text: str) -> str:
     """`text` as one token of a subject or a key: what may not stand there is written as =HEX=."""
     return "".join(
@@ -97,16 +112,13 @@ def token(text: str) -> str:
 
 
 async def connect(
-    servers: tuple[str, ...],
-    creds: str | None,
-    name: str,
-    *,
-    stay: bool = True,
-    lost: Callable[[], Awaitable[None]] | None = None,
+    servers: tuple[str, ...], creds: str | None, name: str, lost: Lost | None = None
 ) -> Client:
-    """A connection to one of these servers, tried until it is cancelled.
+    """A connection to one of these servers, which shows there as `name`.
 
-    It comes back by itself when it is lost, if it is to `stay`. `lost` is awaited each time.
+    With `lost`, which is awaited each time that it is lost, it comes back by itself, and the first
+    time as well it is tried until this is cancelled. Without, it is tried twice, and gone when it
+    is lost.
     """
     client = Client()
     try:
@@ -114,8 +126,8 @@ async def connect(
             servers=[f"nats://{server}" for server in servers],
             user_credentials=creds,
             name=name,
-            allow_reconnect=stay,
-            max_reconnect_attempts=-1,
+            allow_reconnect=lost is not None,
+            max_reconnect_attempts=1 if lost is None else -1,
             reconnect_time_wait=_AGAIN_S,  # type: ignore[arg-type]
             ping_interval=_PING_S,
             error_cb=_silent,

@@ -29,6 +29,7 @@ from tidegate.spooler.nats_client import (
     js_errors,
     plain,
     read_address,
+    replicas,
     token,
 )
 from tidegate.units import Duration, Instant
@@ -37,7 +38,6 @@ __all__ = ["NatsStore"]
 
 _ANY: Final = "lease.0"
 _BUCKET: Final = "tidegate"
-_REPLICAS: Final = {"1": 1, "3": 3, "5": 5}  # an even number bears the loss of no one more
 _WORDS_MAX: Final = 10_000  # collectors of one fleet that are listened to
 _WORD_BYTES_MAX: Final = 4096
 _FIRST_WORDS_S: Final = 0.1  # for the others to answer who is new
@@ -64,11 +64,9 @@ class NatsStore:
 
     def __init__(self, url: str, fleet: str) -> None:
         self._address: Final = read_address(url, ("bucket", "creds", "replicas"))
-        default = "3" if len(self._address.servers) >= 3 else "1"
-        replicas = self._address.options.get("replicas", default)
-        if self._address.path or replicas not in _REPLICAS:
-            raise SettingsError("expected nats://HOST:PORT, and of replicas 1, 3 or 5")
-        self._replicas: Final = _REPLICAS[replicas]
+        self._replicas: Final = replicas(self._address)
+        if self._address.path:
+            raise SettingsError("expected nats://HOST:PORT and nothing after a slash")
         self.where = f"NATS at {', '.join(self._address.servers)}"
         self._fleet: Final = token(fleet)
         self._link: _Link | None = None
@@ -120,7 +118,8 @@ class NatsStore:
     @asynccontextmanager
     async def _asked(self) -> AsyncIterator[_Link]:
         try:
-            if self._link is None:
+            if self._link is None or self._link.client.is_closed:  # as when refused twice
+                self._link = None
                 self._link = await self._connect()
             if not self._link.client.is_connected:
                 raise CoordinatorLost(f"{self.where} cannot be reached")
@@ -130,7 +129,7 @@ class NatsStore:
 
     async def _connect(self) -> _Link:
         creds = self._address.options.get("creds")
-        client = await connect(self._address.servers, creds, "tidegate turns")
+        client = await connect(self._address.servers, creds, "tidegate turns", _nothing)
         try:
             bucket = await self._bucket(client.jetstream())
             await self._listen(client)
@@ -174,3 +173,7 @@ class NatsStore:
 
     def _subject(self, what: str) -> str:
         return f"tidegate.{what}.{self._fleet}"
+
+
+async def _nothing() -> None:
+    """A connection that is lost comes back; what is asked meanwhile is told."""

@@ -40,7 +40,7 @@ def test_an_address_names_a_server_that_is_not_asked_yet(url: str, needs: str) -
         ("Slots", "or the word slots"),
         ("nats://user:hunter2@127.0.0.1", "no user or password in the address"),
         ("nats://127.0.0.1:4222/events", "expected nats://HOST:PORT"),
-        ("nats://127.0.0.1:4222?replicas=2", "of replicas 1, 3 or 5"),
+        ("nats://127.0.0.1:4222?replicas=2", "expected 1, 3 or 5 replicas"),
         ("nats://127.0.0.1:4222?replica=3", "did you mean 'replicas'"),
         ("valkey://:hunter2@127.0.0.1:port/0", "expected valkey://HOST:PORT/0"),
         ("postgresql://u:hunter2@127.0.0.1/db?hunter2", "expected postgresql://USER@HOST"),
