@@ -57,6 +57,7 @@ RECORDS = {
     "bounds": spool.Bounds,
 }
 NO_POLICY = {
+    "drain",
     "health",
     "__init__",
     "circuit",
