@@ -43,6 +43,7 @@ __all__ = ["NatsSink"]
 _OPTIONS: Final = ("creds", "replicas", "stream", "window")
 _WINDOW: Final = 2 * MINUTE  # the server's own default
 _CONNECT_S: Final = 2.0
+_LOOK_S: Final = 2.0  # at one server: the other views are not to grow old beside it
 _NEVER_S: Final = 3600.0
 _SUBJECT: Final = re.compile(r"[^\s.*>]+(\.[^\s.*>]+)*")
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
@@ -267,7 +268,7 @@ class NatsSink:
 
     async def _view(self, server: str, timeout: Duration) -> View | None:
         try:
-            async with asyncio.timeout(timeout / SECOND):
+            async with asyncio.timeout(min(timeout / SECOND, _LOOK_S)):
                 client = self._lookouts.get(server)
                 if client is None or client.is_closed:
                     client = self._lookouts[server] = await self._connect((server,))

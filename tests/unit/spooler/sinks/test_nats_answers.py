@@ -39,6 +39,7 @@ def test_an_acknowledgement_is_delivered_also_of_what_came_before() -> None:
         (429, 10167, OVERLOADED, False, False),  # too many requests
         (400, 10054, FAILURE, True, False),  # message size exceeds maximum allowed
         (503, 10008, FAILURE, False, True),  # JetStream system temporarily unavailable
+        (409, 10158, FAILURE, False, True),  # duplicate message id is in process
         (400, 10060, FAILURE, False, False),  # expected stream does not match
     ],
 )
