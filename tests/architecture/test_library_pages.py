@@ -18,6 +18,7 @@ from tidegate.runtime.keywords import KEYWORDS, call_settings
 from tidegate.runtime.metrics import METRICS
 from tidegate.runtime.registry import _forget
 from tidegate.server.refusal import REFUSALS
+from tidegate.spooler.metrics import METRICS as SPOOL_METRICS
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ("guard.md", "telemetry.md", "moving.md")
@@ -105,12 +106,17 @@ def rows(page: str, head: str) -> list[list[str]]:
 
 
 def test_every_metric_is_on_the_page_as_it_is_exported() -> None:
-    for of, heading in {"dependency": "## Metrics", "server": "## Metrics of a server"}.items():
+    pages = {
+        "dependency": "## Metrics",
+        "server": "## Metrics of a server",
+        "lane": "## Metrics of a spool",
+    }
+    for of, heading in pages.items():
         _, found, section = text("telemetry.md").partition(f"\n{heading}\n")
         assert found
         assert f"Each has the label `{of}`" in section.partition("|")[0]
         shown = rows(section, "| metric | kind |")
-        table = [m for m in METRICS if m.of == of]
+        table = [m for m in (*METRICS, *SPOOL_METRICS) if m.of == of]
         assert shown == [[m.name, m.kind, m.unit, m.label or "", m.meaning] for m in table]
 
 
@@ -169,7 +175,7 @@ def test_every_name_of_the_library_on_a_page_exists() -> None:
             if path.startswith(("calls", "attempts", "retries", "refused", "would_refuse")):
                 continue  # a metric
             found: Any = tidegate
-            if path.split(".")[0] in {m.name.split(".")[1] for m in METRICS}:
+            if path.split(".")[0] in {m.name.split(".")[1] for m in (*METRICS, *SPOOL_METRICS)}:
                 continue
             for part in path.rstrip(".").split("."):
                 found = getattr(found, part)

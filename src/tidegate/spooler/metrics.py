@@ -12,6 +12,7 @@ known, or does not apply, has no series.
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, Literal, final
 
+from tidegate.core.bounds import Cause
 from tidegate.runtime.metrics import Metric
 from tidegate.spooler.status import LaneStatus, SpoolStatus
 
@@ -61,7 +62,8 @@ def _states(seen: LaneStatus) -> Mapping[str, float]:
 
 
 def _lost(seen: LaneStatus) -> Mapping[str, float]:
-    return seen.lost
+    """Every cause, also at zero: an increase is seen only where there was a figure before."""
+    return {cause.value: seen.lost.get(cause, 0) for cause in Cause}
 
 
 def _sync(seen: LaneStatus) -> Mapping[str, float]:

@@ -35,6 +35,7 @@ def test_every_figure_is_there_and_has_its_lane():
         assert re.search(rf'^{name}{{(\w+="\w+",)?lane="events"', shown, re.MULTILINE)
     assert 'tidegate_spool_accepted_total{lane="clicks"} 5000.0' in shown
     assert 'tidegate_spool_lost_total{cause="expired",lane="events"} 12.0' in shown
+    assert 'tidegate_spool_lost_total{cause="damaged",lane="events"} 0.0' in shown
     assert 'tidegate_spool_sync{lane="events",quantile="0.99"} 0.001' in shown
 
 
