@@ -12,6 +12,8 @@ TidegateError
         RateLimited          as many calls were made as may be in that time
         Throttled            the dependency has been refusing what it is sent
         Shed                 the server that was asked is short, and this matters least
+    SpoolError           a spool cannot do what it is asked: the message says why
+        SpoolFull            there is no room for more, by the disk or by what it may keep
     DeadlineExceeded     the time of a guarded call is over (also a TimeoutError)
     AttemptTimeout       one attempt took longer than it may (also a TimeoutError)
 
@@ -33,6 +35,8 @@ __all__ = [
     "Rejected",
     "SettingsError",
     "Shed",
+    "SpoolError",
+    "SpoolFull",
     "Throttled",
     "TidegateError",
     "WorkerLost",
@@ -142,6 +146,15 @@ class Throttled(Rejected):
 
 class Shed(Rejected):
     """A server is short of capacity, and this request is among those it can do without."""
+
+
+class SpoolError(TidegateError):
+    """A spool cannot do what it is asked. The message is one sentence and tells nothing of records.
+    """
+
+
+class SpoolFull(SpoolError):
+    """There is no room for more. What was refused has left no trace; it may be tried again."""
 
 
 class DeadlineExceeded(TidegateError, TimeoutError):

@@ -51,6 +51,7 @@ class Cause(StrEnum):
     EXPIRED = "expired"  # older than `age`
     DROPPED_OLDEST = "dropped_oldest"  # made room for newer ones, in a lane that says so
     QUARANTINED = "quarantined"  # set aside: the sink would never take it; kept in a file
+    DISCARDED = "discarded"  # the same, when that file has no room for it
     DAMAGED = "damaged"  # the disk gave back other bytes than were written, or none
 
 

@@ -1,0 +1,224 @@
+"""How are records found again by their numbers, in order, with memory that does not grow?
+
+A reader goes forward from where it stopped, so it remembers for a few numbers where their frames
+begin: the live end of a log and its backlog are read in turns. What cannot be read is passed over
+and told; a number that is passed over once is never looked for again.
+"""
+
+import errno
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, final
+
+from tidegate.spooler.log.codec import Codec, DamagedError
+from tidegate.spooler.log.files import Files
+from tidegate.spooler.log.frame import RECORDS, Damage, Frame, Place, decode, walk
+from tidegate.spooler.log.segment import Segment
+from tidegate.spooler.record import Record
+
+__all__ = ["Found", "Reader", "Wanted"]
+
+_POSITIONS_MAX: Final = 16
+_SECTOR: Final = 4096
+_HEADERS_WINDOW: Final = 1 << 16
+
+
+class Found(NamedTuple):
+    """Records from number `first` on; with none, `first` is beyond all that was looked through.
+
+    So what lies between where the reader was told to begin and `first` cannot be read.
+    """
+
+    first: int
+    records: list[Record]
+
+
+class Wanted(NamedTuple):
+    """What to read: numbers, and how much at most. One record is read however large it is."""
+
+    first: int
+    last: int
+    bytes: int
+    records: int
+
+
+@final
+class _Gathered:
+    """What has been read so far, and whether more of it is wanted."""
+
+    __slots__ = ("_size", "_wanted", "number", "records")
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted: Final = wanted
+        self._size = 0
+        self.number = wanted.first  # the next that is looked for
+        self.records: list[Record] = []
+
+    def may_go_to(self, first: int) -> bool:
+        """Go on with this number, unless there would be a gap, or it is beyond what is wanted."""
+        if first > self.number and not self.records:
+            self.number = min(first, self._wanted.last + 1)
+        return first <= self.number <= self._wanted.last
+
+    def take(self, records: list[Record]) -> bool:
+        """Take these, the first of which is the next; False when nothing more is wanted."""
+        wanted = self._wanted
+        for record in records:
+            size = self._size + len(record.value) + len(record.key)
+            if self.records and (size > wanted.bytes or len(self.records) == wanted.records):
+                return False
+            self._size = size
+            self.records.append(record)
+            self.number += 1
+            if self.number > wanted.last:
+                return False
+        return True
+
+    def found(self) -> Found:
+        """The outcome."""
+        first = self.number - len(self.records)
+        return Found(first if self.records else self._wanted.last + 1, self.records)
+
+
+@final
+class Reader:
+    """Reads one log. Used by one thread at a time."""
+
+    __slots__ = ("_codec", "_damage", "_files", "_handle", "_log", "_open", "_positions")
+
+    def __init__(self, files: Files, codec: Codec, log: int) -> None:
+        self._files: Final = files
+        self._codec: Final = codec
+        self._log: Final = log
+        self._open: Segment | None = None
+        self._handle = -1
+        self._positions: dict[int, tuple[int, int]] = {}  # number: segment, offset of its frame
+        self._damage: set[tuple[int, int]] = set()  # what was counted: segment, offset
+
+    def read(self, segments: Sequence[Segment], wanted: Wanted) -> Found:
+        """The next records that follow each other without a gap."""
+        got = _Gathered(wanted)
+        at = bisect_left(segments, wanted.first, key=lambda segment: segment.last)
+        for segment in segments[at:]:
+            if not got.may_go_to(segment.first):
+                break
+            for frame in self._frames(segment, got.number, wanted.bytes):
+                head = frame.head
+                if head.last < got.number:
+                    continue
+                if not got.may_go_to(head.first):
+                    self._remember(got.number, segment, head.offset)
+                    return got.found()
+                try:
+                    records = decode(frame, self._codec)
+                except DamagedError:
+                    self._count(segment, head.offset)
+                    continue
+                more = got.take(records[got.number - head.first :])
+                at_next = head.end if got.number > head.last else head.offset
+                self._remember(got.number, segment, at_next)
+                if not more:
+                    return got.found()
+        return got.found()
+
+    def forget(self, segment: Segment) -> None:
+        """The file is about to go."""
+        if self._open is segment:
+            self.close()
+        serial = segment.serial
+        self._positions = {n: at for n, at in self._positions.items() if at[0] != serial}
+        self._damage = {place for place in self._damage if place[0] != serial}
+
+    def clear(self) -> None:
+        """Files have changed under the reader: it knows nothing any more."""
+        self.close()
+        self._positions.clear()
+
+    def close(self) -> None:
+        """Give the file back that was read last."""
+        if self._open is not None:
+            self._files.close(self._handle)
+            self._open = None
+
+    def _frames(self, segment: Segment, number: int, size: int) -> Iterator[Frame]:
+        """The frames of a segment, from the one with this number or one not far before it."""
+        if not self._use(segment):
+            return
+        start = self._locate(segment, number)
+        place = Place(self._log, segment.serial)
+        for found in walk(self._bytes, start, segment.end, place, window=size + _HEADERS_WINDOW):
+            if isinstance(found, Damage):
+                self._count(segment, found.start)
+            elif found.head.kind == RECORDS:
+                yield found
+
+    def _locate(self, segment: Segment, number: int) -> int:
+        """Where to begin to read for this number."""
+        serial, offset = self._positions.get(number, (0, 0))
+        if serial == segment.serial:
+            return offset
+        if number <= segment.first:
+            return 0
+        known = [
+            at for n, (of, at) in self._positions.items() if of == segment.serial and n < number
+        ]
+        start = max(known, default=0)
+        place = Place(self._log, segment.serial)
+        for found in walk(
+            self._bytes, start, segment.end, place, payloads=False, window=_HEADERS_WINDOW
+        ):
+            if isinstance(found, Frame):
+                if found.head.last >= number:
+                    break
+                start = found.head.end
+        return start
+
+    def _remember(self, number: int, segment: Segment, offset: int) -> None:
+        self._positions.pop(number, None)
+        self._positions[number] = (segment.serial, offset)
+        if len(self._positions) > _POSITIONS_MAX:
+            del self._positions[next(iter(self._positions))]
+
+    def _count(self, segment: Segment, offset: int) -> None:
+        place = (segment.serial, offset)
+        if place not in self._damage:
+            self._damage.add(place)
+            segment.damaged += 1
+
+    def _use(self, segment: Segment) -> bool:
+        """Have this segment's file open; False if somebody has taken it away."""
+        if self._open is not segment:
+            self.close()
+            try:
+                self._handle = self._files.open(segment.path)
+            except FileNotFoundError:
+                self._count(segment, 0)
+                return False
+            self._open = segment
+        return True
+
+    def _bytes(self, size: int, offset: int) -> bytes:
+        """Read, and where a sector of the disk cannot be read take zeros for it.
+
+        When none of them can be read it is the disk that has gone, and the records are not lost.
+        """
+        try:
+            return self._files.read(self._handle, size, offset)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            sectors = [
+                self._sector(at, min(_SECTOR, offset + size - at))
+                for at in range(offset, offset + size, _SECTOR)
+            ]
+            if all(sector is None for sector in sectors):
+                raise
+        return b"".join(bytes(_SECTOR) if sector is None else sector for sector in sectors)
+
+    def _sector(self, offset: int, size: int) -> bytes | None:
+        try:
+            return self._files.read(self._handle, size, offset)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            return None
