@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import re
+from enum import StrEnum
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,7 @@ import pytest
 from tidegate import findings
 from tidegate.analysis.audit import RULES
 from tidegate.cli.status import _document
-from tidegate.core import queue_order
+from tidegate.core import lane, queue_order
 from tidegate.core.bounds import Cause
 from tidegate.core.circuit_breaker import TRANSITIONS, State
 from tidegate.core.outcome import Outcome, Reason
@@ -38,7 +39,7 @@ HEADINGS = [
     "Patterns",
     "Anti-patterns",
 ]
-PHASES = {"circuit_breaker"}  # the pages of what has a table of its changes
+PHASES = {"circuit_breaker", "replay"}  # the pages of what has a table of its changes
 RECORDS = {
     "backoff": settings.Backoff,
     "retry_budget": settings.Budget,
@@ -55,8 +56,16 @@ RECORDS = {
     "client_rates": admission.ClientRate,
     "shares": admission.Shares,
     "bounds": spool.Bounds,
+    "gate": spool.Gate,
+    "pacer": spool.Pace,
+    "turns": spool.Turns,
 }
 NO_POLICY = {
+    "errands",
+    "lane",
+    "leases",
+    "medians",
+    "member",
     "drain",
     "health",
     "__init__",
@@ -71,7 +80,10 @@ NO_POLICY = {
     "limit/rounds",
 }
 # What holds no number of its own: laws to choose from, and orders.
-NO_NUMBER = {"adaptive", "gradient", "vegas", "order", "late", "full"}
+NO_NUMBER = {
+    *("adaptive", "gradient", "vegas", "order", "late", "full"),
+    *("speed", "through", "lost"),
+}
 
 
 def text(name: str) -> str:
@@ -156,11 +168,16 @@ def test_the_margin_on_the_page_is_the_one_in_the_code() -> None:
     assert defaults("queue_order")["FINISH_MARGIN"][0] == str(queue_order.FINISH_MARGIN)
 
 
-def test_the_diagram_of_the_breaker_is_its_table() -> None:
-    edges = re.findall(r"^    (\w+) --> (\w+):", text("circuit_breaker"), re.MULTILINE)
+@pytest.mark.parametrize(
+    ("name", "transitions"), [("circuit_breaker", TRANSITIONS), ("replay", lane.TRANSITIONS)]
+)
+def test_a_diagram_is_the_table_in_the_code(
+    name: str, transitions: dict[StrEnum, set[StrEnum]]
+) -> None:
+    edges = re.findall(r"^    (\w+) --> (\w+):", text(name), re.MULTILINE)
     drawn = {(before.replace("_", "-"), after.replace("_", "-")) for before, after in edges}
     assert len(drawn) == len(edges)
-    assert drawn == {(str(b), str(a)) for b, after in TRANSITIONS.items() for a in after}
+    assert drawn == {(str(b), str(a)) for b, after in transitions.items() for a in after}
 
 
 LABELS = {
@@ -178,6 +195,10 @@ SNAPSHOTS = {
     "admission": "AdmissionSnapshot",
     "client_rates": "ClientRatesSnapshot",
     "bounds": "BoundsSnapshot",
+    "gate": "GateSnapshot",
+    "pacer": "PacerSnapshot",
+    "turns": "TurnSnapshot",
+    "replay": "ReplaySnapshot",
     "bisection": "BisectionSnapshot",
 }
 

@@ -1,0 +1,473 @@
+"""May this lane send what is new, and how much of what it has kept may go now?
+
+    direct   nothing waits but what has just come in
+    spill    the sink is sick: records stay on disk, canaries try it
+    wait     live records flow; the backlog waits for the gate, its turn, or a budget
+    ramp     the backlog leaves, faster and faster
+    cruise   the backlog leaves at what the sink was found to bear
+    hold     nothing leaves, until a person frees it
+
+Live records go by a circuit breaker alone, one batch at a time and more slowly after each that
+failed; while it is half-open they are its canaries. The backlog goes when the circuit is closed
+AND the gate is open AND it is this collector's turn AND the budget is young AND no more than a
+batch of live records waits. Any of these that ends, ends it in that instant, and what was saved up
+is gone with it.
+
+With `order: kept` live records wait behind the backlog. Then all of it goes as backlog: at the rate
+at which records come in, which is what the sink has in peace, and a share of the budget on top.
+"""
+
+from math import exp, expm1
+from random import Random
+from typing import Final, final
+
+from tidegate.core.circuit import CLOSED, HELD, RAMPING
+from tidegate.core.circuit_breaker import CircuitBreaker
+from tidegate.core.errands import Errand
+from tidegate.core.gate import Gate
+from tidegate.core.health import Health
+from tidegate.core.lane import (
+    CRUISE,
+    DIRECT,
+    HOLD,
+    RAMP,
+    SPILL,
+    TRANSITIONS,
+    WAIT,
+    LaneState,
+    ReplaySnapshot,
+)
+from tidegate.core.leases import Answer
+from tidegate.core.medians import Medians
+from tidegate.core.member import Member
+from tidegate.core.outcome import (
+    IGNORED,
+    REJECTIONS,
+    SUCCESS,
+    Outcome,
+    Permit,
+    Reason,
+    Rejection,
+    Transition,
+)
+from tidegate.core.pacer import WINDOW
+from tidegate.settings import spool as settings
+from tidegate.units import MILLISECOND, MINUTE, SECOND, Duration, Instant, format_duration
+
+__all__ = ["LaneState", "Replay"]
+
+_REPLAY: Final = -1  # the generation of a replay's permits: no era of the breaker's
+_PAUSE: Final = 100 * MILLISECOND  # after a failed live batch; doubled with each that follows
+_PAUSE_MAX: Final = 5 * SECOND
+_LIVE_OVER: Final = MINUTE  # the live rate is that of about so long
+_BEYOND: Final = 4.0  # times the pace's threshold: there its cuts have not helped
+_USED: Final = 0.5  # of its share: who sends less has told nothing of the sink
+_PEACE: Final = 10 * SECOND  # after the last replay from here
+_GRAINS: Final = 4  # pieces of a second's share: no use in sending it record by record
+_TRANSITIONS_MAX: Final = 64  # as the breaker's
+
+
+@final
+class Replay:
+    """One lane of one collector, which is `collector` to its fleet."""
+
+    __slots__ = (
+        "_backlog",
+        "_breaker",
+        "_errors",
+        "_failures",
+        "_filled",
+        "_level",
+        "_live",
+        "_live_at",
+        "_live_from",
+        "_medians",
+        "_not_before",
+        "_not_why",
+        "_random",
+        "_sent",
+        "_sent_at",
+        "_settings",
+        "_since",
+        "_state",
+        "_waiting",
+        "_was_open",
+        "_window_at",
+        "changes",
+        "gate",
+        "member",
+    )
+
+    def __init__(self, settings: settings.Lane, rng: Random, collector: str = "here") -> None:
+        # Each part has luck of its own: what one does must not change what another draws.
+        streams = [Random(rng.getrandbits(64)) for _ in range(4)]
+        slow = _BEYOND * settings.pace.THRESHOLDS.get(settings.pace.speed, 20.0)
+        self._settings: Final = settings
+        self._breaker: Final = CircuitBreaker(settings.breaker, streams[0])
+        self.gate: Final = Gate(settings.gate, streams[1], slow=slow)
+        self.member: Final = Member(settings, streams[2], collector)
+        self._random: Final = streams[3].random
+        self._medians: Final = Medians(WINDOW, 0)
+        self._errors = 0
+        self._window_at: Instant = 0  # the window's end
+        self._backlog = 0
+        self._waiting = 0
+        self._failures = 0  # of live batches, running
+        self._not_before: Instant = 0
+        self._not_why = ""
+        self._live = 0.0  # bytes, each counting less the longer ago
+        self._live_at: Instant = 0
+        self._live_from: Instant | None = None
+        self._level = 0.0  # bytes that may go; below zero, what went too early
+        self._filled: Instant = 0
+        self._sent = 0  # in this window
+        self._sent_at: Instant | None = None
+        self._was_open = False
+        self._state = DIRECT
+        self._since: Instant = 0
+        self.changes: Final[list[Transition]] = []
+
+    # What happens.
+
+    def on_live(self, now: Instant, size: int) -> None:
+        """So many bytes have come in."""
+        if self._live_from is None:
+            self._live_from = self._live_at = now - SECOND
+        # It has come evenly since the last word, as far as anybody knows.
+        gap = (now - self._live_at) / _LIVE_OVER
+        evenly = -expm1(-gap) / gap if gap > 0 else 1.0
+        self._live = self._live * exp(-gap) + size * evenly
+        self._live_at = now
+
+    def on_waiting(self, size: int) -> None:
+        """So many bytes of live records have not been sent yet; a replay lets them go first."""
+        self._waiting = size
+
+    def on_backlog(self, now: Instant, size: int, oldest: int = 0) -> None:
+        """So many bytes wait to be replayed, the oldest since that second of the wall clock."""
+        self._backlog = size
+        self.member.on_backlog(now, size, oldest)
+        self._step(now)
+
+    def on_health(self, now: Instant, health: Health, latency: Duration | None = None) -> None:
+        """A look at the sink has ended, after `latency` where that says something of the sink."""
+        self.gate.on_health(now, health, latency, peace=self._is_peace(now))
+        self._step(now)
+
+    def on_answer(
+        self,
+        now: Instant,
+        permit: Permit,
+        outcome: Outcome,
+        *,
+        starved: bool = False,
+        poison: bool = False,
+        throttled: Duration = 0,
+        retry_after: Duration | None = None,
+    ) -> None:
+        """The batch of this permit has ended, live or replayed; told once, with what was said."""
+        if poison:
+            outcome = IGNORED  # it says something of the batch and nothing of the sink
+        if permit.generation != _REPLAY:
+            self._on_live_answer(now, permit, outcome)
+        if retry_after:
+            self._wait_until(now + retry_after, "the sink asks for a pause")
+        self.gate.on_answer(
+            now,
+            outcome,
+            now - permit.start,
+            starved=starved,
+            throttled=throttled,
+            peace=self._is_peace(now),
+        )
+        self._on_window(now)
+        if outcome is SUCCESS:
+            self._medians.on_answer(now, now - permit.start)
+        elif outcome is not IGNORED:
+            self._errors += 1
+        self._step(now)
+
+    def hold(self, now: Instant, why: str) -> None:
+        """Let nothing leave until `free`: a person's decision, and `why` is theirs."""
+        self._breaker.hold(now, why)
+        self.gate.shut(now, "held by hand")
+        self._step(now)
+
+    def free(self, now: Instant) -> None:
+        """Undo `hold`: it comes back by canaries, and the backlog through its gate."""
+        self._breaker.free(now)
+        self._step(now)
+
+    # The fleet.
+
+    def errand(self, now: Instant) -> Errand | None:
+        """What to ask the coordinator now: run it, and tell `on_errand` or `on_lost`, once."""
+        self._step(now)
+        return self.member.errand(now, wants=self._wants(now))
+
+    def on_errand(self, now: Instant, errand: Errand, answer: Answer) -> None:
+        """The coordinator has answered."""
+        self.member.on_errand(now, errand, answer)
+        self._step(now)
+
+    def on_lost(self, now: Instant) -> None:
+        """The coordinator has not answered the errand."""
+        self.member.on_lost(now)
+        self._step(now)
+
+    def on_wall(self, now: Instant, wall: Instant) -> None:
+        """What the wall clock shows; only needed with `through: slots`, now and then."""
+        self.member.on_wall(now, wall)
+
+    # What follows.
+
+    def try_live(self, now: Instant) -> Permit | Rejection:
+        """Leave to send one live batch; or why not."""
+        if now < self._not_before:
+            return REJECTIONS[Reason.RETRY_AFTER]
+        if self._is_kept() and self._breaker.state(now) is CLOSED:
+            return REJECTIONS[Reason.RATE]  # it waits behind the backlog, and goes with it
+        answer = self._breaker.try_acquire(now)
+        if type(answer) is Permit:
+            self._step(now)
+        return answer
+
+    def allowance(self, now: Instant) -> int:
+        """How many bytes of the backlog may be sent now; zero is the answer of most moments.
+
+        Send no more than that, but at least one record, and tell `on_sent`.
+        """
+        if not self._backlog:
+            return 0
+        rate = self._rate(now)
+        if rate <= 0:
+            self._level = min(self._level, 0.0)
+            self._filled = now
+            return 0
+        self._fill(now, rate)
+        if self._live_waits():
+            return 0
+        if self._level < self._grain(rate):
+            return 0
+        return min(int(self._level), self._backlog)
+
+    def on_sent(self, now: Instant, size: int) -> Permit:
+        """So many bytes of the backlog are being sent: the permit to tell `on_answer`."""
+        self._level -= size
+        self._sent += size
+        self._sent_at = now
+        self.member.on_sent(size)
+        return Permit(now, _REPLAY)
+
+    def state(self, now: Instant) -> LaneState:
+        """Where the lane stands now."""
+        self._step(now)
+        return self._state
+
+    def why(self, now: Instant) -> str:
+        """Why it stands there, in words."""
+        return self._words(now, self.state(now))
+
+    def next_wakeup(self, now: Instant) -> Instant | None:
+        """When time alone changes something, or there is an errand; None: not before news."""
+        due = [
+            self._breaker.next_wakeup(),
+            self.gate.next_wakeup(),
+            self.member.next_wakeup(now, wants=self._wants(now)),
+            self._not_before if self._not_before > now else None,
+            self._allowed_at(now),
+        ]
+        return min((at for at in due if at is not None), default=None)
+
+    def on_wakeup(self, now: Instant) -> None:
+        """Do what is due."""
+        self._step(now)
+
+    def drain_transitions(self) -> list[Transition]:
+        """What changed in the lane, its gate and its circuit since the last call, in order."""
+        drained = self.changes + self.gate.drain_transitions() + self._breaker.drain_transitions()
+        self.changes.clear()
+        return sorted(drained, key=lambda change: change.at)
+
+    def snapshot(self, now: Instant) -> ReplaySnapshot:
+        """What a person would ask of it."""
+        state = self.state(now)
+        return ReplaySnapshot(
+            state=state,
+            why=self._words(now, state),
+            since=self._since,
+            gate=self.gate.why(now),
+            budget=self.member.budget_rate(now),
+            share=self.member.share(now) if state in {RAMP, CRUISE} else 0.0,
+            lease=self.member.slot(now),
+            turns=self.member.why(now),
+            live=self.live_rate(now),
+            latency=self.gate.answers.last,
+            baseline=self.gate.baseline,
+            backlog=self._backlog,
+        )
+
+    def live_rate(self, now: Instant) -> float:
+        """How many bytes come in per second, over the last minute or so."""
+        if self._live_from is None:
+            return 0.0
+        # What a steady rate of one would have come to by now; a short past is not a low rate.
+        age = max(SECOND, now - self._live_from)
+        weight = (1 - exp(-age / _LIVE_OVER)) * _LIVE_OVER / SECOND
+        return self._live * exp((self._live_at - now) / _LIVE_OVER) / weight
+
+    # Private parts: answers.
+
+    def _on_live_answer(self, now: Instant, permit: Permit, outcome: Outcome) -> None:
+        self._breaker.release(now, permit, outcome)
+        if outcome is SUCCESS:
+            self._failures = 0
+        elif outcome is not IGNORED:
+            self._failures += 1
+            pause = min(_PAUSE_MAX, _PAUSE << min(self._failures - 1, 10))
+            self._wait_until(now + int(pause * (0.5 + self._random() / 2)), "the last batch failed")
+
+    def _wait_until(self, at: Instant, why: str) -> None:
+        if at > self._not_before:
+            self._not_before, self._not_why = at, why
+
+    def _is_peace(self, now: Instant) -> bool:
+        quiet = self._sent_at is None or now - self._sent_at >= _PEACE
+        return quiet and not self.member.somebody_replays(now)
+
+    def _on_window(self, now: Instant) -> None:
+        """End the pacer's window, if it is over."""
+        if now < self._window_at:
+            return
+        latency = self._medians.close(peace=False) if self._medians.is_over(now) else None
+        self.member.on_live(self.live_rate(now))
+        wanted = self.member.share(now) * WINDOW / SECOND
+        used = self._sent >= _USED * wanted and self._sent > 0
+        if self._sees_open(now):
+            self.member.on_window(now, latency, self.gate.baseline, self._errors, used=used)
+        self._errors = self._sent = 0
+        self._window_at = now + WINDOW
+
+    # Private parts: what may go.
+
+    def _is_kept(self) -> bool:
+        return self._backlog > 0 and self._settings.order == "kept"
+
+    def _live_waits(self) -> bool:
+        return self._waiting > self._settings.batch and self._settings.order == "live"
+
+    def _wants(self, now: Instant) -> bool:
+        """Whether all is well but the turn and the budget."""
+        return (
+            self._backlog > 0
+            and self._sees_open(now)
+            and now >= self._not_before
+            and self._breaker.state(now) is CLOSED
+            and self._settings.pace.speed != "at_once"
+        )
+
+    def _sees_open(self, now: Instant) -> bool:
+        """Whether the gate is open; when it has just closed, nothing of the replay is left."""
+        is_open = self.gate.is_open(now)
+        if is_open is not self._was_open:
+            self._was_open = is_open
+            # What came before says nothing of what a replay does to the sink.
+            self._errors = self._sent = 0
+            self._window_at = now + WINDOW
+            if not is_open:
+                self._level = min(self._level, 0.0)
+                self.member.on_close(now)
+        return is_open
+
+    def _share(self, now: Instant) -> float:
+        """How many bytes of the budget may go in a second now."""
+        return self.member.share(now) if self._wants(now) else 0.0
+
+    def _rate(self, now: Instant) -> float:
+        """How many bytes of the backlog may go in a second now."""
+        if self._settings.pace.speed == "at_once":
+            well = now >= self._not_before and self._breaker.state(now) in {CLOSED, RAMPING}
+            return float("inf") if well else 0.0
+        rate = self._share(now)
+        if self._is_kept() and now >= self._not_before:
+            rate += self.live_rate(now) if self._breaker.state(now) in {CLOSED, RAMPING} else 0
+        return rate
+
+    def _fill(self, now: Instant, rate: float) -> None:
+        """Save up at this rate, for a second at most."""
+        if rate == float("inf"):
+            self._level = float(self._backlog)
+        else:
+            saved = self._level + rate * (now - self._filled) / SECOND
+            self._level = min(saved, rate)
+        self._filled = now
+
+    def _grain(self, rate: float) -> float:
+        """Less than this is not worth a batch."""
+        return max(1.0, min(self._settings.batch, rate / _GRAINS, self._backlog))
+
+    def _allowed_at(self, now: Instant) -> Instant | None:
+        """When there will be an allowance, at the present rate."""
+        rate = self._rate(now) if self._backlog and not self._live_waits() else 0.0
+        if rate <= 0 or rate == float("inf"):
+            return None
+        missing = self._grain(rate) - self._level
+        return self._filled + max(0, int(missing / rate * SECOND) + 1)
+
+    # Private parts: where it stands.
+
+    def _step(self, now: Instant) -> None:
+        """Go to where the lane stands now, along the edges that there are."""
+        target = self._target(now)
+        if target is self._state:
+            return
+        if target not in TRANSITIONS[self._state]:
+            self._move(now, SPILL if self._state is HOLD else WAIT)
+        if target is not self._state and target not in TRANSITIONS[self._state]:
+            self._move(now, WAIT)
+        if target is CRUISE and self._state is WAIT:
+            self._move(now, RAMP)
+        if target is not self._state:
+            self._move(now, target)
+
+    def _target(self, now: Instant) -> LaneState:
+        opens = self._sees_open(now)
+        circuit = self._breaker.state(now)
+        if circuit is HELD:
+            return HOLD
+        if circuit is not CLOSED and circuit is not RAMPING:
+            if opens:
+                self.gate.shut(now, "live records fail")
+                self._sees_open(now)
+            return SPILL
+        if not self._backlog:
+            return DIRECT
+        if self._settings.pace.speed == "at_once":
+            return CRUISE
+        if self._share(now) <= 0:
+            return WAIT
+        return CRUISE if self.member.cruises(now) else RAMP
+
+    def _move(self, now: Instant, after: LaneState) -> None:
+        before, self._state, self._since = self._state, after, now
+        if after in {RAMP, CRUISE} and before not in {RAMP, CRUISE}:
+            self._filled = now  # nothing was saved up while it could not go
+        if len(self.changes) == _TRANSITIONS_MAX:
+            del self.changes[0]
+        why = self._words(now, after)
+        self.changes.append(Transition(now, "replay", before.value, after.value, why))
+
+    def _words(self, now: Instant, state: LaneState) -> str:
+        if state is HOLD or state is SPILL:
+            reason = self._breaker.snapshot(now).reason
+            return f"held: {reason}" if state is HOLD else f"the sink is sick: {reason}"
+        if state is DIRECT:
+            return "nothing waits"
+        if state is not WAIT:
+            return self.member.why(now)
+        if now < self._not_before:
+            left = format_duration(-(-(self._not_before - now) // MILLISECOND) * MILLISECOND)
+            return f"{self._not_why}: another {left}"
+        if self._breaker.state(now) is RAMPING:
+            return "live records come back first"
+        return f"the gate is {self.gate.why(now)}" if not self._was_open else self.member.why(now)
