@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
@@ -14,10 +15,14 @@ import uvicorn
 from fake_keeper import FakeKeeper
 from ports import free_port
 
+from tidegate.core.outcome import OVERLOADED
 from tidegate.settings import spool as settings
 from tidegate.spooler.door.app import Door
 from tidegate.spooler.door.keeper import Refused
 from tidegate.spooler.door.server import configured
+from tidegate.spooler.record import Batch, Record
+from tidegate.spooler.sinks.choose import open_sink
+from tidegate.spooler.sinks.sink import DELIVERED
 from tidegate.units import SECOND
 
 PATIENCE_S = 20.0
@@ -206,6 +211,30 @@ def test_a_bomb_is_refused_at_its_bound() -> None:
             bomb = gzip.compress(bytes(20_000_000), 6)
             status, _, body = await at.say(request(bomb, b"Content-Encoding: gzip\r\n"))
             assert (status, body) == (413, b"unpacked, the body is larger than 1MB\n")
+
+    told(story)
+
+
+def test_another_spool_hands_its_records_over_with_their_keys_and_hears_of_a_full_lane(
+    tmp_path: Path,
+) -> None:
+    records = [Record(b"\x00\n", b"user 7"), Record(b"{}", b"")]
+
+    async def story() -> None:
+        async with served(FakeKeeper(), record=1000) as at:
+            lane = settings.Lane(to=f"spool://127.0.0.1:{at.port}/events")
+            sink = open_sink(lane, sender="c/events", purpose="live", base=tmp_path)
+            assert await sink.send(Batch(1, records), 10 * SECOND) == DELIVERED
+            assert at.keeper.kept["events"] == records
+            assert (await sink.health(10 * SECOND)).silent == ()
+            at.keeper.refused["events"] = Refused("full", 9 * SECOND)
+            full = await sink.send(Batch(3, records), 10 * SECOND)
+            assert (full.outcome, full.retry_after, full.poison) == (OVERLOADED, 9 * SECOND, False)
+            assert (await sink.health(10 * SECOND)).silent != ()
+            del at.keeper.refused["events"]
+            large = await sink.send(Batch(5, [Record(bytes(2000))]), 10 * SECOND)
+            assert large.poison  # whatever is tried, that record is larger than the lane takes
+            await sink.close()
 
     told(story)
 

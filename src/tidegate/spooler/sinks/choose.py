@@ -74,7 +74,7 @@ def _over_http(lane: Lane, scheme: str, sender: str, agent: str, base: Path) -> 
         agent=agent,
         token_file=token,
         raw=True,
-        health=f"{door}/readyz",
+        health=f"{door}/readyz/{quote(name)}",
     )
 
 
