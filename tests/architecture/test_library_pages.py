@@ -118,6 +118,10 @@ def test_every_metric_is_on_the_page_as_it_is_exported() -> None:
         shown = rows(section, "| metric | kind |")
         table = [m for m in (*METRICS, *SPOOL_METRICS) if m.of == of]
         assert shown == [[m.name, m.kind, m.unit, m.label or "", m.meaning] for m in table]
+    door = text("telemetry.md").partition("each with the label `collector`:")[2]
+    table = [m for m in SPOOL_METRICS if m.of == "collector"]
+    shown = rows(door, "| metric | kind |")
+    assert shown == [[m.name, m.kind, m.unit, m.label or "", m.meaning] for m in table]
 
 
 def test_the_values_of_labels_are_on_the_page() -> None:

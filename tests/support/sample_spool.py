@@ -65,4 +65,6 @@ def spool(*lanes: LaneStatus) -> SpoolStatus:
         directory="/var/spool/tidegate",
         listen="127.0.0.1:8471",
         lanes=list(lanes) or [LANE],
+        answers={"202": 41, "503": 1},
+        inside_bytes=4096,
     )

@@ -5,8 +5,8 @@
 
 Everything is read from the one status record when somebody scrapes, so a record pays nothing for
 it. One table, as for guards and doors (`runtime/metrics.py`): `docs/telemetry.md` and the alerts in
-`docs/spool/alerts.yaml` are checked against it. Each series has its lane as a label. What is not
-known, or does not apply, has no series.
+`docs/spool/alerts.yaml` are checked against it. Each series has its lane as a label, or for the
+door its collector. What is not known, or does not apply, has no series.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -67,11 +67,11 @@ def _lost(seen: LaneStatus) -> Mapping[str, float]:
 
 
 def _sync(seen: LaneStatus) -> Mapping[str, float]:
-    found = {"0.5": seen.sync_p50_s, "0.99": seen.sync_p99_s}
-    return {quantile: value for quantile, value in found.items() if value is not None}
+    found = {"50": seen.sync_p50_s, "99": seen.sync_p99_s}
+    return {share: value for share, value in found.items() if value is not None}
 
 
-METRICS: Final = (
+_LANES: Final = (
     _count("accepted", "records that were accepted, each durable as its lane says"),
     _count("refused", "records that were not accepted"),
     _count("delivered", "records that the sink has taken, replayed ones among them"),
@@ -114,9 +114,32 @@ METRICS: Final = (
     _gauge("disk.free", "By", "what is free on its disk", "disk_free"),
     _gauge("full", "1", "1 while nothing is accepted for want of room", "full"),
     _gauge("full.in", "s", "until it is full, if it goes on like this", "time_to_full_s"),
-    _metric("sync", "gauge", "s", "how long the disk takes to make durable", _sync, "quantile"),
+    _metric("sync", "gauge", "s", "how long the disk takes to make durable", _sync, "percentile"),
 )
-"""Every figure, in the order in which one asks for them."""
+
+_DOOR: Final = (
+    Metric(
+        "tidegate.spool.answers",
+        "counter",
+        "{request}",
+        "status",
+        "requests at the door, those for health left out",
+        lambda seen: seen.answers,
+        "collector",
+    ),
+    Metric(
+        "tidegate.spool.inside",
+        "gauge",
+        "By",
+        None,
+        "requests that are being received or written",
+        lambda seen: {"": seen.inside_bytes},
+        "collector",
+    ),
+)
+
+METRICS: Final = (*_LANES, *_DOOR)
+"""Every figure, in the order in which one asks for them. Each has the label of its `of`, too."""
 
 
 @final
@@ -131,8 +154,9 @@ class SpoolCollector:
 
     def collect(self) -> "Iterator[Family]":
         """All of them, of one status."""
-        lanes = [(lane.name, lane) for lane in self._status().lanes]
-        return self._families(METRICS, {"lane": lanes})
+        seen = self._status()
+        lanes = [(lane.name, lane) for lane in seen.lanes]
+        return self._families(METRICS, {"lane": lanes, "collector": [(seen.collector, seen)]})
 
     def describe(self) -> "list[Family]":
         """Nothing: registering must not ask anybody anything."""

@@ -61,7 +61,7 @@ class LaneStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SpoolStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The process and its lanes."""
+    """The process, its door and its lanes. `answers` are requests by status, but for health."""
 
     collector: str
     version: str
@@ -70,3 +70,5 @@ class SpoolStatus(msgspec.Struct, frozen=True, kw_only=True):
     directory: str
     listen: str
     lanes: list[LaneStatus]
+    answers: dict[str, int] = {}
+    inside_bytes: int = 0  # of requests that are being received or written

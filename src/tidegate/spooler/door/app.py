@@ -27,6 +27,7 @@ from tidegate.spooler.door.intake import Intake
 from tidegate.spooler.door.keeper import Keeper
 from tidegate.spooler.door.token import Token
 from tidegate.spooler.metrics import exposition
+from tidegate.spooler.status import SpoolStatus
 
 try:
     from starlette.applications import Starlette
@@ -81,6 +82,13 @@ class Door:
         """Bytes of requests that are being received or written."""
         return self._intake.inside
 
+    def status(self) -> SpoolStatus:
+        """What there is to know, the door's own figures among it."""
+        answers = {str(status): count for status, count in sorted(self._answers.items())}
+        return msgspec.structs.replace(
+            self._keeper.status(), answers=answers, inside_bytes=self.inside
+        )
+
     # What is answered where.
 
     async def _records(self, request: Request) -> Response:
@@ -105,11 +113,11 @@ class Door:
         return text("ready" if ready else "full", 200 if ready else 503)
 
     async def _status(self, request: Request) -> Response:  # noqa: ARG002
-        return Response(msgspec.json.encode(self._keeper.status()), media_type=_JSON)
+        return Response(msgspec.json.encode(self.status()), media_type=_JSON)
 
     async def _metrics(self, request: Request) -> Response:  # noqa: ARG002
         try:
-            body, kind = exposition(self._keeper.status)
+            body, kind = exposition(self.status)
         except ModuleNotFoundError as error:
             raise No(501, str(error)) from None
         return Response(body, headers={"Content-Type": kind})

@@ -299,11 +299,13 @@ def test_health_is_of_the_process_and_of_its_lanes() -> None:
 def test_it_shows_the_status_in_two_ways() -> None:
     async def story() -> None:
         opened = door(FakeKeeper())
+        await post(opened, b"no record")
         status = await ask(opened.app, "/status")
         import msgspec
 
         seen = msgspec.json.decode(status.body, type=SpoolStatus)
         assert [lane.name for lane in seen.lanes] == ["events", "clicks"]
+        assert (seen.answers, seen.inside_bytes) == ({"400": 1}, 0)
         metrics = await ask(opened.app, "/metrics")
         assert metrics.headers["content-type"].startswith("text/plain; version=")
         assert b'tidegate_spool_accepted_total{lane="clicks"}' in metrics.body
