@@ -19,7 +19,6 @@ from typing import Final
 
 import msgspec
 
-from tidegate.errors import nearest
 from tidegate.spooler.door.answer import No
 from tidegate.spooler.record import Record
 from tidegate.spooler.sinks.http import BATCH_TYPE, read_batch
@@ -38,6 +37,7 @@ LINES: Final = "application/x-ndjson"
 RAW: Final = "application/octet-stream"
 _ALSO_LINES: Final = ("application/jsonl", "application/ndjson", "application/x-jsonlines")
 TYPES: Final = (JSON, LINES, *_ALSO_LINES, RAW, BATCH_TYPE)
+_KNOWN: Final = f"{JSON}, {LINES}, {RAW} or {BATCH_TYPE}"
 
 _PIECE: Final = 64 * 1024  # inflated at once
 _SPACE: Final = b" \t\r"
@@ -47,12 +47,12 @@ _value = msgspec.json.Decoder(msgspec.Raw).decode  # reads to the end and keeps 
 
 
 def kind_of(content_type: str) -> str:
-    """Which of the four kinds; No 415 for another, with the nearest."""
+    """Which of the four kinds; No 415 for another."""
     kind, _, parameters = content_type.partition(";")
     kind = kind.strip().lower()
     if kind not in TYPES:
-        known = nearest(kind, TYPES) if kind else f"; known: {', '.join(TYPES)}"
-        raise No(415, f"expected another content-type than {kind[:80]!r}{known}")
+        found = repr(kind[:80]) if kind else "none"
+        raise No(415, f"expected the content-type {_KNOWN}, found {found}")
     for parameter in parameters.split(";"):
         name, _, value = parameter.partition("=")
         if kind in (RAW, BATCH_TYPE) or name.strip().lower() != "charset":
