@@ -26,7 +26,7 @@ from typing import Final, NamedTuple
 from tidegate.settings.spool import Fleet, Lane, Pace
 from tidegate.units import SECOND, Bytes, Duration, format_duration, format_share
 
-__all__ = ["HANDOVER", "Plan", "eta", "plan", "too_old", "utilisation"]
+__all__ = ["HANDOVER", "Plan", "endangered", "eta", "least", "plan", "too_old", "utilisation"]
 
 HANDOVER: Final[Duration] = SECOND
 """From one holder of a turn to the next: releases are seen when the next looks, once a second."""
@@ -64,13 +64,12 @@ def plan(lane: Lane, fleet: Fleet) -> Plan:
     backlog = live * fleet.outage / SECOND
     used = utilisation(lane.pace, fleet.capacity)
     pace = used * capacity - live  # what is left for the replay
-    least = _time(backlog, capacity - live)
     likely = _likely(lane, fleet, backlog, pace)
     each = live / fleet.collectors
     after_loss = fleet.capacity * (fleet.brokers - 1) / fleet.brokers
     return Plan(
         backlog=round(backlog),
-        least=_whole(least),
+        least=_whole(_time(backlog, capacity - live)),
         likely=_whole(likely),
         utilisation=used,
         turns=max(1, ceil(pace / (each * fleet.speed))),
@@ -85,6 +84,22 @@ def plan(lane: Lane, fleet: Fleet) -> Plan:
 def eta(backlog: Bytes, rate: float) -> Duration | None:
     """When a backlog is gone that goes at this rate, bytes a second; None for never."""
     return _whole(_time(backlog, rate))
+
+
+def least(backlog: Bytes, fleet: Fleet) -> Duration | None:
+    """The least possible for what one collector has, if each of its fleet has as much."""
+    spare = fleet.rate * fleet.record * (fleet.capacity - 1)
+    return _whole(_time(backlog * fleet.collectors, spare))
+
+
+def endangered(records: int, oldest: Duration | None, gone: Duration | None, age: Duration) -> int:
+    """How many of the records that wait will be too old before their turn, at the present rate.
+
+    While nothing goes nobody knows when it will (`gone` is None), and none are counted.
+    """
+    if oldest is None or gone is None:
+        return 0
+    return ceil(records * too_old(oldest, gone, age))
 
 
 def too_old(oldest: Duration, gone: Duration | None, age: Duration) -> float:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.core.drain import HANDOVER, eta, plan, too_old, utilisation
+from tidegate.core.drain import HANDOVER, endangered, eta, least, plan, too_old, utilisation
 from tidegate.settings import spool as settings
 from tidegate.units import DAY, HOUR, MINUTE, SECOND
 
@@ -22,13 +22,13 @@ def lane(**keywords: Any) -> settings.Lane:
 
 
 @pytest.mark.parametrize(
-    ("capacity", "least"),
+    ("capacity", "right"),
     [(2.0, HOUR), (1.5, 2 * HOUR), (4.0, HOUR // 3), (1.0, None), (0.5, None)],
 )
 def test_the_least_possible_is_the_backlog_by_what_is_to_spare(
-    capacity: float, least: int | None
+    capacity: float, right: int | None
 ) -> None:
-    assert plan(lane(), fleet(capacity=capacity)).least == least
+    assert plan(lane(), fleet(capacity=capacity)).least == right
 
 
 @pytest.mark.parametrize(("speed", "ratio"), [("gentle", 1.5), ("normal", 1.2), ("fast", 1.11)])
@@ -106,6 +106,18 @@ def test_an_eta_is_the_backlog_by_its_rate() -> None:
     assert eta(1000, 10.0) == 100 * SECOND
     assert eta(0, 10.0) == 0
     assert eta(1000, 0.0) is None
+
+
+def test_what_is_in_danger_is_counted_while_something_goes() -> None:
+    assert endangered(1000, 13 * DAY, 15 * DAY, 14 * DAY) == 500
+    assert endangered(1000, 13 * DAY, 14 * DAY, 14 * DAY) == 0
+    assert endangered(1000, 13 * DAY, None, 14 * DAY) == 0
+    assert endangered(0, None, 15 * DAY, 14 * DAY) == 0
+
+
+def test_the_least_possible_of_one_is_that_of_its_fleet() -> None:
+    assert least(180_000_000, fleet()) == HOUR
+    assert least(180_000_000, fleet(capacity=1.0)) is None
 
 
 TIMES = st.integers(1, 100 * DAY)
