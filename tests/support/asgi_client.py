@@ -22,7 +22,10 @@ class Exchange:
             "method": method,
             "path": path,
             "query_string": query.encode(),
-            "headers": [(k.lower().encode(), v.encode()) for k, v in (headers or {}).items()],
+            "headers": [
+                (name.lower().encode(), value.encode("latin-1"))
+                for name, value in (headers or {}).items()
+            ],
             "client": (address, 1234) if address else None,
         }
         self.sent: list[dict[str, Any]] = []
