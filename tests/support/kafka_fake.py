@@ -61,11 +61,19 @@ class FakeBroker:
         self.password = password
         self.asked: list[tuple[int, bytes]] = []
         self.address = ""
+        self.connections = 0
+        self._writers: list[asyncio.StreamWriter] = []
         self._let_in = not name
         self._scram: tuple[str, str] | None = None
         self._mechanism = ""
 
+    def hang_up(self) -> None:
+        for writer in self._writers:
+            writer.close()
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self._writers.append(writer)
         try:
             while True:
                 (size,) = struct.unpack(">i", await reader.readexactly(4))

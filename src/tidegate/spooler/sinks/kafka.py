@@ -141,6 +141,7 @@ class KafkaSink:
             return
         self._closed = True
         self._give_up()
+        await self._wire.close()
         await asyncio.get_running_loop().run_in_executor(self._worker, self._retire)
         self._worker.shutdown()
 

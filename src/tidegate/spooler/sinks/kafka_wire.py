@@ -3,7 +3,7 @@
 The client library asks whichever broker it likes best, also when it was given one address: it
 learns the others and goes there. So it cannot show that two brokers disagree. This speaks the few
 requests of Kafka's protocol that it takes (SaslHandshake 1, SaslAuthenticate 0, Metadata 5, which
-every broker since 1.0 answers), to one address, over one connection that is closed again.
+every broker since 1.0 answers), to one address over one connection.
 
 Who rules the cluster is not told: since KRaft a broker names any other one as controller, a new one
 each time it is asked (KIP-590).
@@ -16,7 +16,6 @@ import hmac
 import secrets
 import ssl
 import struct
-from contextlib import suppress
 from typing import Final, NamedTuple, final
 
 from tidegate.core.health import Partition, View
@@ -29,50 +28,83 @@ _HANDSHAKE: Final = (17, 1)
 _AUTHENTICATE: Final = (36, 0)
 _ANSWER_MAX: Final = 16 * 1024 * 1024  # bytes; 10,000 partitions are about half a megabyte
 _ROUNDS_MAX: Final = 1_000_000  # of SCRAM's hash; Kafka's default is 4,096
-_CLOSING_S: Final = 0.5  # for a goodbye; a broker that hangs does not say it
 
 
 class RefusalError(Exception):
     """A broker answered, but not with what it was asked for."""
 
 
+_SILENCE: Final = (OSError, EOFError, ValueError, struct.error, RefusalError)
+"""What a server that is away, hangs up, or is none of Kafka's looks like."""
+
+
 @final
 class KafkaWire:
-    """Asks brokers about one topic. `agent` is the name it gives itself."""
+    """Asks brokers about one topic. `agent` is the name it gives itself.
 
-    __slots__ = ("_address", "_agent", "_tls")
+    A connection is kept from one look to the next: getting in is what costs a broker most.
+    """
+
+    __slots__ = ("_address", "_agent", "_kept", "_tls")
 
     def __init__(self, address: KafkaAddress, agent: str) -> None:
         self._address: Final = address
         self._agent: Final = agent
         self._tls: Final = _tls(address) if address.encrypted else None
+        self._kept: Final[dict[str, _Talk]] = {}
 
     async def ask(self, server: str) -> View | None:
         """What this server says; None if it does not, or not in a way that can be understood.
 
         The caller bounds the time.
         """
-        host, _, port = server.rpartition(":")
-        writer: asyncio.StreamWriter | None = None
+        talk = self._kept.pop(server, None)
+        if talk is not None:  # it may have been closed since, for having been idle
+            view = await self._asked(talk, server)
+            if view is not None:
+                return view
         try:
-            reader, writer = await asyncio.open_connection(
-                host.strip("[]"), int(port), ssl=self._tls
-            )
-            talk = _Talk(reader, writer, self._agent)
+            talk = await self._connected(server)
+        except _SILENCE:
+            return None
+        return await self._asked(talk, server)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        while self._kept:
+            self._kept.popitem()[1].close()
+        await asyncio.sleep(0)  # lets transports end before their loop may
+
+    async def _connected(self, server: str) -> "_Talk":
+        host, _, port = server.rpartition(":")
+        talk = _Talk(
+            *await asyncio.open_connection(host.strip("[]"), int(port), ssl=self._tls), self._agent
+        )
+        let_in = False
+        try:
             if self._address.authenticated:
                 await _authenticate(talk, self._address.properties)
-            topic = self._address.topic.encode()
-            # One topic, and the wish that it be not created by asking.
-            asked = struct.pack(f">ih{len(topic)}sb", 1, len(topic), topic, 0)
-            return read_metadata(await talk.ask(_METADATA, asked), server)
-        except (OSError, EOFError, ValueError, struct.error, RefusalError):
-            return None
+            let_in = True
         finally:
-            if writer is not None:
-                writer.close()
-                with suppress(OSError, TimeoutError):
-                    async with asyncio.timeout(_CLOSING_S):
-                        await writer.wait_closed()
+            if not let_in:
+                talk.close()
+        return talk
+
+    async def _asked(self, talk: "_Talk", server: str) -> View | None:
+        topic = self._address.topic.encode()
+        # One topic, and the wish that it be not created by asking.
+        asked = struct.pack(f">ih{len(topic)}sb", 1, len(topic), topic, 0)
+        view = None
+        try:
+            view = read_metadata(await talk.ask(_METADATA, asked), server)
+        except _SILENCE:
+            pass
+        finally:
+            if view is None:  # also when nobody waits any longer: its answer may yet come
+                talk.close()
+            else:
+                self._kept[server] = talk
+        return view
 
 
 @final
@@ -101,6 +133,10 @@ class _Talk:
         if struct.unpack_from(">i", answer)[0] != self._number:
             raise RefusalError
         return answer[4:]
+
+    def close(self) -> None:
+        """At once; nothing is left to say."""
+        self._writer.transport.abort()
 
 
 class _Answer:

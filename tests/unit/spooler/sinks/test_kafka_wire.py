@@ -64,6 +64,7 @@ def looked(
             wire = KafkaWire(address, "tidegate-test")
             asking = [asyncio.create_task(wire.ask(server)) for server in address.servers]
             await asyncio.wait(asking, timeout=5)
+            await wire.close()
             return [task.result() for task in asking]
 
     return asyncio.run(look())
@@ -130,6 +131,45 @@ def test_a_server_cannot_choose_another_nonce_or_endless_work(challenge: bytes) 
 def test_a_server_that_never_shows_that_it_knows_the_password_is_refused() -> None:
     with pytest.raises(RefusalError):
         ScramTalk("SCRAM-SHA-256", "user", "pencil", "mine").check(b"v=")
+
+
+def test_a_connection_is_kept_and_made_anew_when_it_was_closed() -> None:
+    broker = FakeBroker(whole())
+
+    async def look() -> list[View | None]:
+        async with fake_brokers(broker) as hosts:
+            wire = KafkaWire(kafka_address(f"kafka://{hosts}/events", Path()), "tidegate-test")
+            views = [await wire.ask(broker.address) for _ in range(3)]
+            assert broker.connections == 1
+            broker.hang_up()
+            views += [await wire.ask(broker.address) for _ in range(2)]
+            await wire.close()
+            return views
+
+    assert all(view and view.brokers == 3 for view in asyncio.run(look()))
+    assert broker.connections == 2
+
+
+def test_an_answer_that_comes_too_late_is_not_taken_for_the_next() -> None:
+    broker = FakeBroker(None)
+
+    async def look() -> View | None:
+        async with fake_brokers(broker) as hosts:
+            wire = KafkaWire(kafka_address(f"kafka://{hosts}/events", Path()), "tidegate-test")
+            asking = asyncio.create_task(wire.ask(broker.address))
+            while not broker.asked:
+                await asyncio.sleep(0)
+            asking.cancel()
+            await asyncio.wait([asking])
+            broker.view = whole(in_sync=1)
+            view = await wire.ask(broker.address)
+            await wire.close()
+            return view
+
+    view = asyncio.run(look())
+    assert view is not None
+    assert view.partitions[0].in_sync == 1
+    assert broker.connections == 2
 
 
 def test_two_brokers_that_disagree_are_a_flaw() -> None:
