@@ -104,7 +104,7 @@ class Execution:
             self.deadline = now + own
         if self.deadline is not None and now >= self.deadline:
             return self._reject(_TOO_LATE)
-        return self._take(now, self.pipeline.admit(now, self.depth))
+        return self._take(now, self.depth)
 
     def settle(
         self, now: Instant, outcome: Outcome, retry_after: Duration = 0, *, paid: bool = True
@@ -146,15 +146,14 @@ class Execution:
         if pipeline.plain and self.deadline is None:  # as in `_take`, without the call
             self.number += 1
             return ATTEMPT
-        return self._take(now, None if pipeline.plain else pipeline.admit(now, 1))
+        return self._take(now, 1)
 
     def wake(self, now: Instant) -> Step:
         """The wait is over. `now` is at or after `until`; a late shell may find no time left."""
         if self.deadline is not None and now >= self.deadline:
             self.stopped_by = Reason.DEADLINE
             return COMPLETE
-        pipeline = self.pipeline
-        return self._take(now, None if pipeline.plain else pipeline.admit(now, 1))
+        return self._take(now, 1)
 
     def cancel(self, now: Instant, outcome: Outcome = IGNORED) -> Step:
         """Whoever waited has gone, and there is no other attempt.
@@ -168,11 +167,13 @@ class Execution:
         self.outcome = outcome
         return COMPLETE
 
-    def _take(self, now: Instant, answer: Permit | Rejection | None) -> Step:
-        """Go out with the leave that was given; a plain pipeline is not asked for one."""
-        if type(answer) is Rejection:
-            return self._reject(answer)
-        self.permit = answer
+    def _take(self, now: Instant, depth: int) -> Step:
+        """Ask for leave, and go out with it; a plain pipeline is not asked for a retry."""
+        if not self.number or not self.pipeline.plain:
+            answer = self.pipeline.admit(now, depth)
+            if answer.__class__ is Rejection:  # a call here is where a Ctrl-C could lose a permit
+                return self._reject(answer)
+            self.permit = answer  # type: ignore[assignment]
         self.number += 1
         if self.deadline is not None:
             left = self.deadline - now

@@ -17,14 +17,14 @@ None of them, and nothing in `take_stock` between two numbers that belong togeth
 Python lets a signal in: it does so after a call and at a jump back. So a Ctrl-C loses no place.
 """
 
-from typing import Final, NamedTuple, final
+from typing import Final, final
 
 from tidegate.core.concurrency_limiter import ConcurrencyLimiter
 from tidegate.core.outcome import Permit
 from tidegate.core.pipeline import Pipeline
 from tidegate.units import Instant
 
-__all__ = ["REFUSED_MAX", "Leave", "Leaves", "Stock"]
+__all__ = ["REFUSED_MAX", "Leave", "Leaves"]
 
 REFUSED_MAX: Final = 64
 """So many may be refused unasked before somebody takes stock: a bound of half a kilobyte."""
@@ -55,19 +55,11 @@ class Leave:
         )
 
 
-class Stock(NamedTuple):
-    """How many have begun, ended well and been refused since the last time."""
-
-    begun: int
-    ended: int
-    refused: int
-
-
 @final
 class Leaves:
     """The leave that is about for the calls to one dependency."""
 
-    __slots__ = ("_given", "ended", "leave", "left", "refused", "shut_until", "until")
+    __slots__ = ("ended", "given", "leave", "left", "refused", "shut_until", "until")
 
     def __init__(self) -> None:
         self.left: Final[list[Leave]] = []
@@ -76,24 +68,27 @@ class Leaves:
         self.leave: Leave | None = None  # what was given last
         self.until: Instant = 0  # when leave ends; zero: there is none about
         self.shut_until: Instant = 0  # the same for the one answer of an open circuit
-        self._given = 0
+        self.given = 0  # how many were, less those that were taken back
 
-    def take_stock(self) -> Stock:
-        """Take back what is left, and tell the policies who has come and gone."""
+    def take_stock(self) -> tuple[int, int, int]:
+        """Take back what is left, and tell the policies who has come and gone.
+
+        The answer is how many have begun, ended well and been refused since the last time.
+        """
         leave, left, ended, refused = self.leave, self.left, self.ended, self.refused
         self.until = self.shut_until = 0
         over, no = len(ended), len(refused)  # first of all: whoever has ended has begun
         try:
             while left:
                 del left[-1]
-                self._given -= 1
+                self.given -= 1
         except IndexError:  # somebody took the last one meanwhile
             pass
         late = 0
         if leave is not None and ended.count(leave) != over:
             late = self._take_late(over)
             over -= late
-        begun = self._given
+        begun = self.given
         if leave is not None and (begun or over):
             calm, limiter = leave.pipeline.calm, leave.limiter
             if limiter is not None:
@@ -102,10 +97,10 @@ class Leaves:
                 calm.budget.requests += begun
             if calm.breaker is not None and calm.until:  # else it ended as the calm did
                 calm.breaker.calls += over
-        self._given = 0
+        self.given = 0
         del ended[:over]
         del refused[:no]
-        return Stock(begun, over + late, no)
+        return begun, over + late, no  # no call: whoever is to count them has to hear of them
 
     def _take_late(self, over: int) -> int:
         """Take out who went with leave of an earlier era: he gives his place back, and that is all.
@@ -132,7 +127,7 @@ class Leaves:
                 if leave is None or not leave.is_of(pipeline):
                     leave = self.leave = Leave(pipeline)
                 self.until = min(calm.until, until)
-                self._given = spare
+                self.given = spare
                 self.left.extend([leave] * spare)
         elif now < calm.shut_until:
             self.shut_until = min(calm.shut_until, until)

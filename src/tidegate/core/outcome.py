@@ -15,6 +15,7 @@ __all__ = [
     "FAILURE",
     "IGNORED",
     "OVERLOADED",
+    "SETTLED",
     "SUCCESS",
     "TIMEOUT",
     "Outcome",
@@ -100,6 +101,10 @@ class Permit(msgspec.Struct, eq=False):
 
     def __repr__(self) -> str:
         return f"Permit(start={self.start}, generation={self.generation}, lease={self.lease})"
+
+
+SETTLED: Final = Permit(0, settled=True)
+"""For a shell whose attempt needs no permit any more, since its end is told."""
 
 
 class Transition(NamedTuple):

@@ -129,10 +129,11 @@ class Pipeline:
             if depth == 0 and calm.budget is not None:
                 calm.budget.requests += 1
             try:
-                return Permit(now, calm.generation)
+                permit = Permit(now, calm.generation)
             except BaseException:
                 self._take_back(now)
                 raise
+            return permit
         if now < calm.shut_until:
             return _SHUT
         return self._admit(now, depth)
@@ -162,10 +163,11 @@ class Pipeline:
                 self.budget.on_request(now)
             if self._can_be_calm:
                 self._begin_calm(now, generation)
-            return Permit(now, generation)
+            permit = Permit(now, generation)
         except BaseException:
             self._take_back(now)
             raise
+        return permit
 
     def _take_back(self, now: Instant) -> None:
         """A Ctrl-C has come between a place and its permit, which nobody will ever have."""

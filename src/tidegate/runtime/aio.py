@@ -48,7 +48,7 @@ _T = TypeVar("_T")
 _TURNS_MAX: Final = 8
 
 
-def guarded(
+def guarded(  # noqa: C901 - flat, for the reason in its docstring
     guard: Guard, function: Callable[_P, Awaitable[_T]]
 ) -> Callable[_P, Coroutine[Any, Any, _T]]:
     """`function` behind `guard`: same signature, same results, same exceptions, and no storm.
@@ -60,7 +60,7 @@ def guarded(
     left, told = leaves.left, leaves.ended
 
     @wraps(function)
-    async def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+    async def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:  # noqa: C901
         inherited = AMBIENT.get()
         now = dependency.now()
         if (
@@ -77,44 +77,54 @@ def guarded(
         except IndexError:  # another thread was quicker
             return await _asked(guard, function, args, kwargs, now)  # type: ignore[no-any-return]
         permit.generation = leave.generation
-        task = before = None
+        task = going = before = None
         try:
-            line = guard.line
-            if line is not None and line.thread == get_ident():
-                # Asking for the running loop is a system call in CPython 3.11, for the thread not.
-                permit.holder = task = asyncio.current_task(line.loop)
-                line.arm(permit)
-            else:
-                task = arm(guard, permit)
-            if now < dependency.alert_until:
-                before = guard.pays(inherited)
-            result = await function(*args, **kwargs)
-            if permit.holder is task:  # not given up while it was ending
-                then = dependency.now()
-                if then < leaves.until and leave is leaves.leave:
-                    permit.settled = True
-                    permit.holder = None  # a timer that is still set must not keep the task
-                    told.append(leave)
+            try:
+                line = guard.line
+                if line is not None and line.thread == get_ident():
+                    # For the running loop CPython 3.11 asks the system, for the thread it does not.
+                    permit.holder = task = asyncio.current_task(line.loop)
+                    line.arm(permit)
                 else:
-                    _end_well(dependency, leave.pipeline, permit, then)
-                return result
-        except BaseException as error:
-            if permit.settled:
-                raise
-            going = Call.after(guard, inherited, permit, leave.pipeline)
-            step = ended(going, permit, error)
-        else:
-            going = Call.after(guard, inherited, permit, leave.pipeline)
-            step = answered(going, permit, result)
-        finally:
+                    task = arm(guard, permit)
+                if now < dependency.alert_until:
+                    before = guard.pays(inherited)
+                result = await function(*args, **kwargs)
+                if permit.holder is task:  # not given up while it was ending
+                    then = dependency.now()
+                    if then < leaves.until and leave is leaves.leave:
+                        permit.holder = None  # a timer that is still set must not keep the task
+                        permit.settled = True
+                        told.append(leave)
+                    else:
+                        _end_well(dependency, leave.pipeline, permit, then)
+                    if before is not None:
+                        put_back(before)
+                    return result
+            except BaseException as error:
+                if permit.settled:
+                    raise
+                going = Call.after(guard, inherited, permit, leave.pipeline)
+                step = ended(going, permit, error)
+            else:
+                going = Call.after(guard, inherited, permit, leave.pipeline)
+                step = answered(going, permit, result)
             if before is not None:
                 put_back(before)
-        return await _carry_on(going, step, function, args, kwargs)  # type: ignore[no-any-return]
+            return await _carry_on(going, step, function, args, kwargs)  # type: ignore[no-any-return]
+        except BaseException:
+            if going is None and not permit.settled:
+                going = Call.after(guard, inherited, permit, leave.pipeline)
+            if going is not None:
+                going.abandon()
+            if before is not None:
+                put_back(before)
+            raise
 
     return call
 
 
-async def _asked(
+async def _asked(  # noqa: C901 - the twin of `call`
     guard: Guard,
     function: Callable[..., Awaitable[Any]],
     args: tuple[Any, ...],
@@ -128,35 +138,45 @@ async def _asked(
         return await _by_the_book(guard, function, args, kwargs)
     if now < dependency.leaves.shut_until and guard.fallback is None:
         dependency.refuse_unasked(now)
-    permit = refusal = before = None
+    permit = refusal = going = before = None
     try:
-        with dependency.lock:
-            permit = dependency.admit(now, pipeline, inherited.depth)
-            if type(permit) is not Permit:
-                refusal = dependency.refuse(now, permit, guard.fallback)
-        if type(permit) is Permit:
-            task = arm(guard, permit)
-            if now < dependency.alert_until:
-                before = guard.pays(inherited)
-            result = await function(*args, **kwargs)
-            if permit.holder is task:  # not given up while it was ending
-                _end_well(dependency, pipeline, permit, dependency.now())
-                return result
-    except BaseException as error:
-        if type(permit) is not Permit or permit.settled:
-            raise
-        going = Call.after(guard, inherited, permit, pipeline)
-        step = ended(going, permit, error)
-    else:
-        if refusal is not None:
-            return await _refused(guard, refusal, args, kwargs)
-        assert type(permit) is Permit
-        going = Call.after(guard, inherited, permit, pipeline)
-        step = answered(going, permit, result)
-    finally:
+        try:
+            with dependency.lock:
+                permit = dependency.admit(now, pipeline, inherited.depth)
+                if type(permit) is not Permit:
+                    refusal = dependency.refuse(now, permit, guard.fallback)
+            if type(permit) is Permit:
+                task = arm(guard, permit)
+                if now < dependency.alert_until:
+                    before = guard.pays(inherited)
+                result = await function(*args, **kwargs)
+                if permit.holder is task:  # not given up while it was ending
+                    _end_well(dependency, pipeline, permit, dependency.now())
+                    if before is not None:
+                        put_back(before)
+                    return result
+        except BaseException as error:
+            if type(permit) is not Permit or permit.settled:
+                raise
+            going = Call.after(guard, inherited, permit, pipeline)
+            step = ended(going, permit, error)
+        else:
+            if refusal is not None:
+                return await _refused(guard, refusal, args, kwargs)
+            assert type(permit) is Permit
+            going = Call.after(guard, inherited, permit, pipeline)
+            step = answered(going, permit, result)
         if before is not None:
             put_back(before)
-    return await _carry_on(going, step, function, args, kwargs)
+        return await _carry_on(going, step, function, args, kwargs)
+    except BaseException:
+        if going is None and type(permit) is Permit and not permit.settled:
+            going = Call.after(guard, inherited, permit, pipeline)
+        if going is not None:
+            going.abandon()
+        if before is not None:
+            put_back(before)
+        raise
 
 
 def _end_well(dependency: Dependency, pipeline: Pipeline, permit: Permit, now: Instant) -> None:
@@ -200,7 +220,11 @@ async def _by_the_book(
 
         return await aio_hedged.raced(guard, function, args, kwargs)
     going = Call(guard, inherited, now)
-    return await _carry_on(going, going.start(now), function, args, kwargs)
+    try:
+        return await _carry_on(going, going.start(now), function, args, kwargs)
+    except BaseException:
+        going.abandon()
+        raise
 
 
 async def _carry_on(
@@ -227,11 +251,7 @@ async def _carry_on(
         elif step is WAIT:
             wait = going.execution.until - clock.now()
             if wait > 0:
-                try:
-                    await clock.wait(wait)
-                except BaseException:
-                    going.abandon()
-                    raise
+                await clock.wait(wait)
             step = going.wake()
         else:
             break

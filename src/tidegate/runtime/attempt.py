@@ -17,7 +17,7 @@ from tidegate.core.outcome import IGNORED, SUCCESS, Outcome, Permit
 from tidegate.errors import SettingsError
 from tidegate.runtime import context
 from tidegate.runtime.call import Call
-from tidegate.runtime.context import AMBIENT, Ambient, put_back
+from tidegate.runtime.context import AMBIENT, Ambient, back_to, put_back
 from tidegate.runtime.guard import Guard
 from tidegate.runtime.observed import Observed
 from tidegate.units import Instant
@@ -77,7 +77,13 @@ class Attempt:
     # with
 
     def __enter__(self) -> Self:
-        self._enter()
+        inherited = AMBIENT.get()
+        try:
+            self._enter()
+        except BaseException:
+            self._give_up()
+            back_to(inherited)
+            raise
         return self
 
     def __exit__(
@@ -86,18 +92,24 @@ class Attempt:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._is_unhindered(error):
-            return
-        assert self._before is not None
-        put_back(self._before)
-        if error is None and self._ended_well():
-            return
-        going = self._by_the_book()
-        if error is None:
-            going.answered(None)
-        else:
-            going.failed(error)
-        self._close(going, error)
+        try:
+            if self._is_unhindered(error):
+                return
+            assert self._before is not None
+            put_back(self._before)
+            if error is None and self._ended_well():
+                return
+            going = self._by_the_book()
+            if error is None:
+                going.answered(None)
+            else:
+                going.failed(error)
+            self._close(going, error)
+        except BaseException:
+            self._give_up()
+            if self._before is not None:
+                put_back(self._before)
+            raise
 
     # async with
 
@@ -148,25 +160,25 @@ class Attempt:
         if self._pipeline.deadline is None and (until is None or until - now >= guard.whole):
             self._before = AMBIENT.set(self._admitted(now, inherited))
             return
-        going = Call(guard, inherited, now)
+        going = self._going = Call(guard, inherited, now)
         going.last = True
         if going.start(now) is REJECT:
             going.end()
-        self._going = going
         self._before = AMBIENT.set(going.inherits())
 
     def _admitted(self, now: Instant, inherited: Ambient) -> Ambient:
         """The flat way in, as in `blocking.guarded`; what the block inherits."""
         guard, dependency, pipeline = self._guard, self._guard.dependency, self._pipeline
         with dependency.lock:
-            permit = dependency.admit(now, pipeline, inherited.depth)
-            if type(permit) is not Permit:
-                refusal = dependency.refuse(now, permit, None)
-        if type(permit) is not Permit:
+            answer = dependency.admit(now, pipeline, inherited.depth)
+            self._permit = answer  # type: ignore[assignment] # at once: a Ctrl-C comes after a call
+            if not isinstance(answer, Permit):
+                self._permit = None
+                refusal = dependency.refuse(now, answer, None)
+        if self._permit is None:
             if pipeline.breaker is not None and pipeline.breaker.changes:  # brought by time itself
                 dependency.catch_up()
             raise dependency.rejection(*refusal)
-        self._permit = permit
         until = inherited.deadline if pipeline.timeout is None else now + pipeline.timeout
         return Ambient(until, inherited.said, inherited.depth, inherited.payer or guard.payer)
 
@@ -203,10 +215,19 @@ class Attempt:
         if going is None:
             assert self._permit is not None
             assert self._inherited is not None
-            going = Call.after(self._guard, self._inherited, self._permit, self._pipeline)
+            going = self._going = Call.after(
+                self._guard, self._inherited, self._permit, self._pipeline
+            )
             going.last = True
         going.said = self._said
         return going
+
+    def _give_up(self) -> None:
+        """Nobody will tell how it ended: a Ctrl-C in here. Of one that is over it says nothing."""
+        if self._going is None and isinstance(self._permit, Permit) and not self._permit.settled:
+            self._by_the_book()
+        if self._going is not None:
+            self._going.abandon()
 
     def _close(self, going: Call, error: BaseException | None) -> None:
         """Count the end. The block's own exception goes on by itself, ours takes its place."""

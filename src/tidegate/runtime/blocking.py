@@ -7,6 +7,9 @@ one in `aio`.
 A function that blocks cannot be interrupted. It runs on past its timeout, unless an adapter has
 set the socket's; what it returns then counts as TIMEOUT, and is used only if whoever waits still
 has time. To hand the end of each first attempt down to it would cost a third of the flat path.
+
+A Ctrl-C may come after any call that is made in here. So each question is asked within a `try`, and
+what was out when it came is given back on the way out (`Call.abandon`).
 """
 
 from collections.abc import Callable
@@ -15,11 +18,10 @@ from types import CoroutineType
 from typing import Any, ParamSpec, TypeVar
 
 from tidegate.core.execution import ATTEMPT, WAIT, Step
-from tidegate.core.leaves import Leave
-from tidegate.core.outcome import Permit, Reason
+from tidegate.core.outcome import SETTLED, Permit, Reason
 from tidegate.core.pipeline import Pipeline
 from tidegate.runtime.call import FALL_BACK, Call
-from tidegate.runtime.context import AMBIENT, NOTHING, entered, put_back
+from tidegate.runtime.context import AMBIENT, NOTHING, back_to, entered, put_back
 from tidegate.runtime.dependency import Dependency
 from tidegate.runtime.guard import Guard
 from tidegate.runtime.observed import Observed
@@ -31,7 +33,9 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-def guarded(guard: Guard, function: Callable[_P, _T]) -> Callable[_P, _T]:
+def guarded(  # noqa: C901 - flat, for the reason in its docstring
+    guard: Guard, function: Callable[_P, _T]
+) -> Callable[_P, _T]:
     """`function` behind `guard`: same signature, same results, same exceptions, and no storm.
 
     Written flat, since every call pays for it: the figure stands in `benchmarks/overhead.py`.
@@ -56,84 +60,98 @@ def guarded(guard: Guard, function: Callable[_P, _T]) -> Callable[_P, _T]:
             del left[-1]
         except IndexError:  # another thread was quicker
             return _asked(guard, function, args, kwargs, now)  # type: ignore[no-any-return]
-        held: Leave | None = leave  # until it is told how it ended
-        before = permit = None
+        permit = going = before = None
         try:
-            if now < dependency.alert_until:
-                before = guard.pays(inherited)
-            result = function(*args, **kwargs)
-            then = dependency.now()
-            if then - now <= guard.whole and type(result) is not CoroutineType:
-                if then < leaves.until and leave is leaves.leave:
-                    held = None
-                    told.append(leave)
+            try:
+                if now < dependency.alert_until:
+                    before = guard.pays(inherited)
+                result = function(*args, **kwargs)
+                then = dependency.now()
+                if then - now <= guard.whole and type(result) is not CoroutineType:
+                    if then < leaves.until and leave is leaves.leave:
+                        permit = SETTLED
+                        told.append(leave)
+                    else:
+                        permit = leave.permit(now)
+                        _end_well(dependency, leave.pipeline, permit, then)
+                    if before is not None:
+                        put_back(before)
                     return result
-                permit = leave.permit(now)
-                _end_well(dependency, leave.pipeline, permit, then)
-                return result
-        except BaseException as error:
-            if held is None or (permit is not None and permit.settled):
-                raise
-            permit = permit or leave.permit(now)
-            going = Call.after(guard, inherited, permit, leave.pipeline)
-            step = going.failed(error)
-        else:
-            going = Call.after(guard, inherited, leave.permit(now), leave.pipeline)
-            step = _answered(going, result)
-        finally:
+            except BaseException as error:
+                if permit is not None and permit.settled:
+                    raise
+                permit = permit or leave.permit(now)
+                going = Call.after(guard, inherited, permit, leave.pipeline)
+                step = going.failed(error)
+            else:
+                going = Call.after(guard, inherited, leave.permit(now), leave.pipeline)
+                step = _answered(going, result)
             if before is not None:
                 put_back(before)
-        return _carry_on(going, step, function, args, kwargs)  # type: ignore[no-any-return]
+            return _carry_on(going, step, function, args, kwargs)  # type: ignore[no-any-return]
+        except BaseException:
+            if going is None and (permit is None or not permit.settled):
+                going = Call.after(guard, inherited, permit or leave.permit(now), leave.pipeline)
+            if going is not None:
+                going.abandon()
+            back_to(inherited)
+            raise
 
     return call
 
 
-def _asked(
+def _asked(  # noqa: C901 - the twin of `call`
     guard: Guard,
     function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     now: Instant,
 ) -> Any:
-    """A call for which no leave has been given in advance: it asks, and tells how it has ended.
-
-    The `try` begins before the question, so that a Ctrl-C after it gives the permit back too.
-    """
+    """A call for which no leave has been given in advance: it asks, and tells how it has ended."""
     inherited, dependency, pipeline = AMBIENT.get(), guard.dependency, guard.pipeline
     until = inherited.deadline
     if not guard.flat or (until is not None and until - now < guard.whole):
         return _by_the_book(guard, function, args, kwargs)
     if now < dependency.leaves.shut_until and guard.fallback is None:
         dependency.refuse_unasked(now)
-    answer = refusal = before = None
+    answer = refusal = going = before = None
     try:
-        with dependency.lock:
-            answer = dependency.admit(now, pipeline, inherited.depth)
-            if type(answer) is not Permit:
-                refusal = dependency.refuse(now, answer, guard.fallback)
-        if type(answer) is Permit:
-            if now < dependency.alert_until:
-                before = guard.pays(inherited)
-            result = function(*args, **kwargs)
-            then = dependency.now()
-            if then - now <= guard.whole and type(result) is not CoroutineType:
-                _end_well(dependency, pipeline, answer, then)
-                return result
-    except BaseException as error:
-        if type(answer) is not Permit or answer.settled:
-            raise
-        going = Call.after(guard, inherited, answer, pipeline)
-        step = going.failed(error)
-    else:
-        if refusal is not None:
-            return _refused(guard, refusal, args, kwargs)
-        assert type(answer) is Permit
-        going = Call.after(guard, inherited, answer, pipeline)
-        step = _answered(going, result)
-    finally:
+        try:
+            with dependency.lock:
+                answer = dependency.admit(now, pipeline, inherited.depth)
+                if type(answer) is not Permit:
+                    refusal = dependency.refuse(now, answer, guard.fallback)
+            if type(answer) is Permit:
+                if now < dependency.alert_until:
+                    before = guard.pays(inherited)
+                result = function(*args, **kwargs)
+                then = dependency.now()
+                if then - now <= guard.whole and type(result) is not CoroutineType:
+                    _end_well(dependency, pipeline, answer, then)
+                    if before is not None:
+                        put_back(before)
+                    return result
+        except BaseException as error:
+            if type(answer) is not Permit or answer.settled:
+                raise
+            going = Call.after(guard, inherited, answer, pipeline)
+            step = going.failed(error)
+        else:
+            if refusal is not None:
+                return _refused(guard, refusal, args, kwargs)
+            assert type(answer) is Permit
+            going = Call.after(guard, inherited, answer, pipeline)
+            step = _answered(going, result)
         if before is not None:
             put_back(before)
-    return _carry_on(going, step, function, args, kwargs)
+        return _carry_on(going, step, function, args, kwargs)
+    except BaseException:
+        if going is None and type(answer) is Permit and not answer.settled:
+            going = Call.after(guard, inherited, answer, pipeline)
+        if going is not None:
+            going.abandon()
+        back_to(inherited)
+        raise
 
 
 def _end_well(dependency: Dependency, pipeline: Pipeline, permit: Permit, now: Instant) -> None:
@@ -169,7 +187,12 @@ def _by_the_book(
             observed.result = function(*args, **kwargs)
         return observed.result
     going = Call(guard, inherited, now)
-    return _carry_on(going, going.start(now), function, args, kwargs)
+    try:
+        return _carry_on(going, going.start(now), function, args, kwargs)
+    except BaseException:
+        going.abandon()
+        back_to(inherited)
+        raise
 
 
 def _carry_on(
@@ -193,11 +216,7 @@ def _carry_on(
         elif step is WAIT:
             wait = going.execution.until - clock.now()
             if wait > 0:
-                try:
-                    clock.sleep(wait)
-                except BaseException:
-                    going.abandon()
-                    raise
+                clock.sleep(wait)
             step = going.wake()
         else:
             break

@@ -47,6 +47,7 @@ class Call:
         "guard",
         "last",
         "machine",
+        "pending",
         "result",
         "said",
     )
@@ -68,6 +69,7 @@ class Call:
         self.last = False
         self.said: Outcome | None = None
         self._late = False  # answered well, after its time
+        self.pending = False  # counted as started, and not yet by its end
 
     # How it begins.
 
@@ -79,9 +81,10 @@ class Call:
             if now >= dependency.look_at:
                 dependency.look(now)
             step = self.machine.start(now)
-            dependency.started += 1
             if step is REJECT:
                 self._count_unsent()
+            dependency.started += 1
+            self.pending = True
             changes = self.execution.pipeline.drain_transitions()
         if changes:
             dependency.tell(changes)
@@ -97,6 +100,7 @@ class Call:
         call = cls(guard, inherited, permit.start, own if own.calm is pipeline.calm else pipeline)
         call.execution.number = 1
         call.execution.permit = permit
+        call.pending = True
         return call
 
     # While it goes on.
@@ -217,10 +221,16 @@ class Call:
         return COMPLETE
 
     def abandon(self) -> None:
-        """Whoever waited has gone between two attempts."""
-        self.stop()
-        with self.dependency.lock:
-            self.dependency.failed += 1
+        """Whoever waited has gone, and nobody will ask how it ended: a Ctrl-C while we were at it.
+
+        Of a call that is over it may be said, and says nothing.
+        """
+        if self.pending:
+            self.stop()
+            with self.dependency.lock:
+                self.dependency.failed += self.execution.number > 0
+                self.dependency.rejected += not self.execution.number
+                self.pending = False
 
     def leave(self) -> None:
         """Whoever waited has gone, and it is not known yet why: `settle_left` says it later."""
@@ -304,6 +314,7 @@ class Call:
             dependency.fallback += helped
             dependency.rejected += not (fine or helped or execution.number)
             dependency.failed += not (fine or helped) and execution.number > 0
+            self.pending = False
         return helped
 
     def _verdict(self) -> BaseException:

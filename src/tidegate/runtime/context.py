@@ -27,6 +27,7 @@ __all__ = [
     "Criticality",
     "Payer",
     "ambient",
+    "back_to",
     "carry",
     "criticality",
     "deadline",
@@ -97,12 +98,18 @@ def remaining() -> float | None:
 
 def put_back(before: Token[Ambient]) -> None:
     """Undo a `set` of AMBIENT. A coroutine that is closed from outside ends in another context,
-    which has nothing to put back.
+    which has nothing to put back; and after a Ctrl-C it may be said twice.
     """
     try:  # noqa: SIM105 - `suppress` would cost three times as much as the reset
         AMBIENT.reset(before)
-    except ValueError:
+    except (ValueError, RuntimeError):
         pass
+
+
+def back_to(inherited: Ambient) -> None:
+    """Undo every `set` since `inherited` was got: after a Ctrl-C nobody knows which there were."""
+    if AMBIENT.get() is not inherited:
+        AMBIENT.set(inherited)
 
 
 @final
@@ -116,7 +123,12 @@ class entered:  # noqa: N801 - used like a function, as contextlib's managers ar
         self._token: Token[Ambient] | None = None
 
     def __enter__(self) -> Self:
-        self._token = AMBIENT.set(self._values)
+        before = AMBIENT.get()
+        try:
+            self._token = AMBIENT.set(self._values)
+        except BaseException:  # a Ctrl-C: nobody will come to `__exit__`
+            back_to(before)
+            raise
         return self
 
     def __exit__(

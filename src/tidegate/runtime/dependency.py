@@ -161,7 +161,7 @@ class Dependency:
     def take_stock(self) -> None:
         """Under the lock, before anything else: count who came and went without it."""
         leaves = self.leaves
-        if leaves.until or leaves.ended or leaves.shut_until:
+        if leaves.given or leaves.ended or leaves.shut_until:
             begun, ended, refused = leaves.take_stock()
             self.started += begun + refused
             self.ok += ended

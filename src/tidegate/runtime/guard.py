@@ -25,7 +25,7 @@ from tidegate.core.outcome import SUCCESS, Outcome
 from tidegate.core.pipeline import Pipeline
 from tidegate.errors import SettingsError
 from tidegate.runtime.classify import classify
-from tidegate.runtime.context import AMBIENT, NOTHING, Ambient
+from tidegate.runtime.context import AMBIENT, NOTHING, Ambient, back_to
 from tidegate.runtime.degraded import noting
 from tidegate.runtime.dependency import Dependency, GuardSnapshot, Listener
 from tidegate.runtime.keywords import KEYWORDS, override
@@ -314,7 +314,13 @@ class Guard:
         if self.payer is None or inherited.payer is not None:
             return None
         first = inherited is NOTHING
-        return AMBIENT.set(self.first if first else inherited._replace(payer=self.payer))
+        values = self.first if first else inherited._replace(payer=self.payer)
+        try:
+            token = AMBIENT.set(values)
+        except BaseException:  # a Ctrl-C: nobody will have the token
+            back_to(inherited)
+            raise
+        return token
 
     def renew(self) -> None:
         """Take the dependency's pipeline, on the terms of this view."""

@@ -8,7 +8,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.core.leaves import Leave, Leaves, Stock
+from tidegate.core.leaves import Leave, Leaves
 from tidegate.core.outcome import SUCCESS, Outcome, Permit, Rejection
 from tidegate.core.pipeline import Pipeline
 from tidegate.settings.policies import Adaptive, Breaker, Budget, Limit
@@ -133,10 +133,10 @@ def test_taking_stock_takes_back_what_is_left_and_counts_the_rest() -> None:
     assert pipeline.limiter is not None
     taken = [leaves.left.pop() for _ in range(3)]
     leaves.ended.append(taken.pop())
-    assert leaves.take_stock() == Stock(begun=3, ended=1, refused=0)
+    assert leaves.take_stock() == (3, 1, 0)
     assert (leaves.left, leaves.ended, leaves.until) == ([], [], 0)
     assert pipeline.limiter.inflight == 2
-    assert leaves.take_stock() == Stock(0, 0, 0)
+    assert leaves.take_stock() == (0, 0, 0)
 
 
 def test_who_ends_with_leave_of_an_era_that_is_over_gives_his_place_back_and_no_more() -> None:
@@ -149,7 +149,7 @@ def test_who_ends_with_leave_of_an_era_that_is_over_gives_his_place_back_and_no_
     leaves.hand_out(2, pipeline, SECOND)
     calls = pipeline.breaker.calls
     leaves.ended.extend([late, leaves.left.pop()])
-    assert leaves.take_stock() == Stock(begun=1, ended=2, refused=0)
+    assert leaves.take_stock() == (1, 2, 0)
     assert pipeline.limiter.inflight == 0
     assert pipeline.breaker.calls == calls + 1
 
@@ -164,5 +164,5 @@ def test_an_open_circuit_says_how_long_its_one_answer_holds() -> None:
     leaves.hand_out(3, pipeline, 2 * SECOND)
     assert (leaves.left, leaves.until, leaves.shut_until) == ([], 0, 2 * SECOND)
     leaves.refused.append(None)
-    assert leaves.take_stock() == Stock(begun=0, ended=0, refused=1)
+    assert leaves.take_stock() == (0, 0, 1)
     assert (leaves.refused, leaves.shut_until) == ([], 0)
