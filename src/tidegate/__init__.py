@@ -1,5 +1,7 @@
 """Tidegate keeps an overloaded dependency from becoming an outage of everything that calls it."""
 
+from typing import TYPE_CHECKING, Any
+
 from tidegate._version import __version__
 from tidegate.core.outcome import Outcome
 from tidegate.errors import (
@@ -14,6 +16,8 @@ from tidegate.errors import (
     Rejected,
     SettingsError,
     Shed,
+    SpoolError,
+    SpoolFull,
     Throttled,
     TidegateError,
     WorkerLost,
@@ -22,6 +26,9 @@ from tidegate.runtime.context import carry, criticality, deadline, remaining
 from tidegate.runtime.degraded import Degradation, degradation
 from tidegate.runtime.guard import Guard, Verdict
 from tidegate.runtime.registry import guard, listen, load, snapshots
+
+if TYPE_CHECKING:
+    from tidegate.spooler.program import spool
 
 __all__ = [
     "AttemptTimeout",
@@ -38,6 +45,8 @@ __all__ = [
     "Rejected",
     "SettingsError",
     "Shed",
+    "SpoolError",
+    "SpoolFull",
     "Throttled",
     "TidegateError",
     "Verdict",
@@ -52,4 +61,14 @@ __all__ = [
     "load",
     "remaining",
     "snapshots",
+    "spool",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`spool` is loaded when it is first used: it needs more than msgspec, and guards do not."""
+    if name == "spool":
+        from tidegate.spooler.program import spool
+
+        return spool
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -154,7 +154,14 @@ class SpoolError(TidegateError):
 
 
 class SpoolFull(SpoolError):
-    """There is no room for more. What was refused has left no trace; it may be tried again."""
+    """There is no room for more. What was refused has left no trace.
+
+    `retry_after` is when to come again, in seconds; None where it is not known, or never helps.
+    """
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        self.retry_after = retry_after
+        super().__init__(message)
 
 
 class DeadlineExceeded(TidegateError, TimeoutError):

@@ -24,6 +24,17 @@ TREES = (".ci", "benchmarks", "docs", "examples", "src", "tests")
 
 # Modules that one test file sees through together; every other has a file of its own.
 TESTED_TOGETHER = {
+    "tests/integration/test_spool_process.py": {
+        "cli/spool.py",
+        "spooler/ask.py",
+        "spooler/serve.py",
+    },
+    "tests/unit/spooler/test_lane.py": {
+        "spooler/courier.py",
+    },
+    "tests/unit/spooler/test_spool.py": {
+        "spooler/lane_status.py",
+    },
     "tests/unit/cli/test_main.py": {
         "__main__.py",
         "cli/check.py",

@@ -11,12 +11,12 @@ import sys
 from collections.abc import Sequence
 
 from tidegate._version import __version__
-from tidegate.cli import check, hold, init, lab, schema, status
-from tidegate.errors import InputError, SettingsError, WorkerLost
+from tidegate.cli import check, hold, init, lab, schema, spool, status
+from tidegate.errors import InputError, SettingsError, SpoolError, WorkerLost
 
 __all__ = ["build_parser", "main"]
 
-_COMMANDS = (check, init, schema, lab, hold, status)
+_COMMANDS = (check, init, schema, lab, hold, status, spool)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code: int = arguments.run(arguments)
         sys.stdout.flush()
-    except (SettingsError, InputError) as error:
+    except (SettingsError, InputError, SpoolError) as error:
         print(f"tidegate: {_visible(str(error))}", file=sys.stderr)
         return 2
     except WorkerLost as error:

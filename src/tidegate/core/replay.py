@@ -59,6 +59,7 @@ __all__ = ["LaneState", "Replay"]
 _REPLAY: Final = -1  # the generation of a replay's permits: no era of the breaker's
 _PAUSE: Final = 100 * MILLISECOND  # after a failed live batch; doubled with each that follows
 _PAUSE_MAX: Final = 5 * SECOND
+_SICK: Final = 3  # live batches that failed in a row: a lane sends too few for a share of many
 _LIVE_OVER: Final = MINUTE  # the live rate is that of about so long
 _BEYOND: Final = 4.0  # times the pace's threshold: there its cuts have not helped
 _USED: Final = 0.5  # of its share: who sends less has told nothing of the sink
@@ -169,7 +170,10 @@ class Replay:
         if poison:
             outcome = IGNORED  # it says something of the batch and nothing of the sink
         if permit.generation != _REPLAY:
-            self._on_live_answer(now, permit, outcome)
+            self._breaker.release(now, permit, outcome)
+            self._count_failures(now, outcome)
+        elif self._settings.order == "kept":  # live records are among them
+            self._count_failures(now, outcome)
         if retry_after:
             self._wait_until(now + retry_after, "the sink asks for a pause")
         self.gate.on_answer(
@@ -318,8 +322,7 @@ class Replay:
 
     # Private parts: answers.
 
-    def _on_live_answer(self, now: Instant, permit: Permit, outcome: Outcome) -> None:
-        self._breaker.release(now, permit, outcome)
+    def _count_failures(self, now: Instant, outcome: Outcome) -> None:
         if outcome is SUCCESS:
             self._failures = 0
         elif outcome is not IGNORED:
@@ -435,7 +438,7 @@ class Replay:
         circuit = self._breaker.state(now)
         if circuit is HELD:
             return HOLD
-        if circuit is not CLOSED and circuit is not RAMPING:
+        if self._failures >= _SICK or (circuit is not CLOSED and circuit is not RAMPING):
             if opens:
                 self.gate.shut(now, "live records fail")
                 self._sees_open(now)
@@ -460,7 +463,10 @@ class Replay:
     def _words(self, now: Instant, state: LaneState) -> str:
         if state is HOLD or state is SPILL:
             reason = self._breaker.snapshot(now).reason
-            return f"held: {reason}" if state is HOLD else f"the sink is sick: {reason}"
+            if state is HOLD:
+                return f"held: {reason}"
+            failed = f"{self._failures} batches in a row have failed"
+            return f"the sink is sick: {failed if self._failures >= _SICK else reason}"
         if state is DIRECT:
             return "nothing waits"
         if state is not WAIT:

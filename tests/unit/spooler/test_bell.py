@@ -1,4 +1,4 @@
-"""Who waits wakes when it rings or when their time has come, and leaves nothing behind."""
+"""Who waits wakes when it rings or when their time has come, and no ring is missed."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ def test_it_wakes_all_who_wait() -> None:
         bell, woken = Bell(), list[str]()
 
         async def sleeper(name: str) -> None:
-            await bell.heard()
+            await bell.heard(bell.rings)
             woken.append(name)
 
         async with asyncio.TaskGroup() as tasks:
@@ -30,9 +30,20 @@ def test_it_wakes_all_who_wait() -> None:
 def test_a_time_that_comes_first_wakes_as_well() -> None:
     async def main() -> int:
         bell = Bell()
-        await bell.heard(current().now() + 3 * SECOND)
+        await bell.heard(bell.rings, current().now() + 3 * SECOND)
         bell.ring()  # nobody waits any more
-        await bell.heard(current().now() - SECOND)
+        await bell.heard(bell.rings, current().now() - SECOND)
         return current().now()
 
     assert run(main()) == 3 * SECOND
+
+
+def test_a_ring_before_one_lies_down_is_heard() -> None:
+    async def main() -> int:
+        bell = Bell()
+        looked = bell.rings
+        bell.ring()
+        await bell.heard(looked, current().now() + SECOND)
+        return current().now()
+
+    assert run(main()) == 0

@@ -1,0 +1,108 @@
+"""How is a spool shown on one screen?
+
+The state of each lane comes first, in a word and a sentence that says why; then what waits and how
+long it will take; then what was lost, which is nothing or is said in full.
+"""
+
+from collections.abc import Iterator
+
+from tidegate.report.terminal import hang, paint
+from tidegate.spooler.status import LaneStatus, SpoolStatus
+from tidegate.units import SECOND, format_bytes, format_duration
+
+__all__ = ["status_text"]
+
+_INDENT = 12
+
+
+def status_text(status: SpoolStatus, *, width: int, color: bool = False) -> str:
+    """The whole spool, at most `width` columns wide."""
+    head = f"{status.collector}, up {_time(status.up_s)}, in {status.directory}"
+    lines = [head, f"{'door':{_INDENT}}{status.listen}"]
+    for lane in status.lanes:
+        lines.append("")
+        for label, text in _lane(lane):
+            lines += hang(label, text, width, _INDENT)
+    text = "\n".join(lines) + "\n"
+    return paint(text) if color else text
+
+
+def _lane(lane: LaneStatus) -> Iterator[tuple[str, str]]:
+    yield lane.name, f"{lane.state.upper()} for {_time(lane.since_s)}: {lane.why}"
+    yield "to", lane.to
+    yield "waits", _backlog(lane)
+    if lane.backlog_records:
+        yield "goes", _replay(lane)
+    yield "comes", f"{format_bytes(lane.live_rate)}/s, {lane.accepted:,} records accepted"
+    yield "went", _delivered(lane)
+    yield "disk", _disk(lane)
+    if lane.refused:
+        again = "" if lane.retry_after_s is None else f", come again in {_time(lane.retry_after_s)}"
+        yield "refused", f"{lane.refused:,} records{again}"
+    yield "lost", _lost(lane)
+    if lane.quarantined:
+        yield "set aside", f"{lane.quarantined:,} records that the sink would never take"
+    if lane.recovered:
+        yield "recovered", lane.recovered
+
+
+def _backlog(lane: LaneStatus) -> str:
+    if not lane.backlog_records:
+        return "nothing"
+    text = f"{lane.backlog_records:,} records, {format_bytes(lane.backlog_bytes)}"
+    if lane.oldest_s is not None:
+        text += f", the oldest of {_time(lane.oldest_s)} ago"
+    if lane.endangered:
+        text += f"; {lane.endangered:,} will be too old before their turn"
+    return text
+
+
+def _replay(lane: LaneStatus) -> str:
+    text = f"{format_bytes(lane.replay_rate)}/s of {format_bytes(lane.share_rate)}/s allowed"
+    if lane.budget_rate is not None:
+        text += f", the fleet {format_bytes(lane.budget_rate)}/s"
+    text += f"; gate {lane.gate}; {lane.turns}"
+    if lane.eta_s is None:
+        return f"{text}; no end in sight at this rate"
+    text += f"; done in {_time(lane.eta_s)}"
+    if lane.limit_s:
+        text += f", {lane.eta_s / lane.limit_s:.1f}x the least time possible"
+    return text
+
+
+def _delivered(lane: LaneStatus) -> str:
+    text = f"{lane.delivered:,} records"
+    if lane.replayed:
+        text += f", {lane.replayed:,} of them replayed"
+    if lane.latency_s is not None:
+        text += f"; answers take {_time(lane.latency_s)}"
+        if lane.baseline_s is not None:
+            text += f", in peace {_time(lane.baseline_s)}"
+    if lane.failed:
+        text += f"; {lane.failed:,} batches not taken, last: {lane.last_error}"
+    return text
+
+
+def _disk(lane: LaneStatus) -> str:
+    text = format_bytes(lane.disk_bytes)
+    if lane.bound_bytes is not None:
+        text += f" of {format_bytes(lane.bound_bytes)}"
+    text += f", {format_bytes(lane.disk_free)} free"
+    if lane.full:
+        text += "; FULL"
+    elif lane.time_to_full_s is not None:
+        text += f"; full in {_time(lane.time_to_full_s)}"
+    if lane.sync_p99_s is not None:
+        text += f"; a sync takes {_time(lane.sync_p50_s or 0)}, 99 % {_time(lane.sync_p99_s)}"
+    return text
+
+
+def _lost(lane: LaneStatus) -> str:
+    causes = [f"{count:,} {cause.replace('_', ' ')}" for cause, count in lane.lost.items() if count]
+    if lane.damaged:
+        causes.append(f"{lane.damaged:,} blocks unreadable")
+    return ", ".join(causes) if causes else "nothing"
+
+
+def _time(seconds: float) -> str:
+    return format_duration(seconds * SECOND)
