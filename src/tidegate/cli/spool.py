@@ -1,9 +1,12 @@
 """`tidegate spool`: keep records on disk while their sink is sick, and give them back gently."""
 
 import argparse
+import contextlib
+import logging
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +83,22 @@ def run_spool(arguments: argparse.Namespace) -> int:
     spool = settings_of(arguments.file)
     from tidegate.spooler.serve import serve
 
-    return serve(spool, arguments.file.resolve().parent, announce=_announce)
+    with _logs():
+        return serve(spool, arguments.file.resolve().parent, announce=_announce)
+
+
+@contextlib.contextmanager
+def _logs() -> Iterator[None]:
+    """What changes goes to standard error, a line each, while the spool runs."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log = logging.getLogger("tidegate")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
 
 
 def _announce(line: str) -> None:

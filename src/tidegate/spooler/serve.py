@@ -8,10 +8,8 @@ on its way may go, all that is kept is on disk.
 import asyncio
 import contextlib
 import ipaddress
-import logging
 import signal
 import socket
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -52,7 +50,7 @@ def serve(spool: Settings, base: Path, announce: Callable[[str], None]) -> int:
             path=("spool", "listen"),
         )
     listener = _bound(host, port)
-    with listener, _logs():
+    with listener:
         return asyncio.run(_serve(spool, base, listener, token, announce))
 
 
@@ -118,17 +116,3 @@ def _bound(host: str, port: int) -> socket.socket:
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(f"cannot listen on {host}:{port}: {reason}") from None
-
-
-@contextlib.contextmanager
-def _logs() -> Iterator[None]:
-    """What changes goes to standard error, a line each, while the spool runs."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    log = logging.getLogger("tidegate")
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
