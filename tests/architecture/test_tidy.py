@@ -85,10 +85,8 @@ TESTED_TOGETHER = {
     "tests/integration/test_live_storm.py": {"lab/live.py"},
     "tests/unit/spooler/log/test_log.py": {
         "spooler/log/cursor.py",
-        "spooler/log/frame.py",
         "spooler/log/quarantine.py",
         "spooler/log/reader.py",
-        "spooler/log/recovery.py",
         "spooler/log/segment.py",
         "spooler/log/writer.py",
     },

@@ -133,7 +133,7 @@ class SimulatedFiles(Files):
 
     def lock(self, path: Path) -> int | None:
         if path not in self.files:
-            self.create(path)
+            self.close(self.create(path))
         file = self.files[path]
         if any(self.handles[handle][1] is file for handle in self.locked):
             return None
