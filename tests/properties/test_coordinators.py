@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from turn_witness import Watched, Witness
 from virtual_seconds import told
 
-from tidegate.spooler.coordinators.alone import Alone, Ledger
+from tidegate.core.leases import Leases
+from tidegate.spooler.coordinators.alone import Alone
 from tidegate.spooler.coordinators.coordinator import Coordinator, CoordinatorLost
 from tidegate.spooler.coordinators.on_server import OnServer
 from tidegate.units import SECOND
@@ -49,8 +50,8 @@ FLEETS = st.lists(STEPS, min_size=2, max_size=3)
 
 
 def alone(_: Random) -> Callable[[str], Coordinator]:
-    ledger = Ledger()
-    return lambda _: Alone(ledger)
+    leases = Leases()
+    return lambda who: Alone(who, leases)
 
 
 def on_server(luck: Random) -> Callable[[str], Coordinator]:
@@ -71,7 +72,8 @@ async def live(
             if step.does == "take":
                 await collector.take(step.slot, TTL)
             elif step.does == "crash":  # and back, with no memory of what it held
-                collector = Watched(f"{who}, life {life}", join(who), seen)
+                name = f"{who}, life {life}"
+                collector = Watched(name, join(name), seen)
             elif step.slot not in collector.held:
                 await collector.coordinator.budget()
             elif step.does == "renew":

@@ -33,7 +33,7 @@ def open_coordinator(turns: Turns, fleet: str, collector: str) -> Coordinator:
     the extra to install.
     """
     if turns.through is None or turns.through == "slots":
-        return Alone()  # slots of time are kept by core/turns.py; nobody else is asked
+        return Alone(collector)  # slots of time are kept by core/turns.py; nobody else is asked
     try:
         return OnServer(_store(turns.through, fleet), collector)
     except SettingsError as error:

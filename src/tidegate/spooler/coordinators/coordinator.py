@@ -5,8 +5,9 @@ decides nothing: the rules are in `core/turns.py` and `core/pacer.py`, and are t
 holds the leases. When it cannot be reached a call raises `CoordinatorLost`, and the replay stops.
 """
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from tidegate.core.errands import Budget, Report
 from tidegate.units import Duration
 
 __all__ = ["Budget", "Coordinator", "CoordinatorLost", "Report"]
@@ -14,27 +15,6 @@ __all__ = ["Budget", "Coordinator", "CoordinatorLost", "Report"]
 
 class CoordinatorLost(Exception):  # noqa: N818 - a state of the world, as the docs call it
     """The coordinator does not answer, or not in time; says who and why, and no secret."""
-
-
-class Report(NamedTuple):
-    """What one collector says of itself: how much waits there, and how much comes in live."""
-
-    collector: str
-    backlog: int  # bytes
-    oldest: int  # wall seconds of the oldest record that waits; only compared between collectors
-    live: float  # bytes a second
-
-
-class Budget(NamedTuple):
-    """How fast the fleet may replay: bytes a second, and the number of this word.
-
-    Its age is told by when a new number is first seen, on one's own clock: the clocks of a fleet
-    need not agree. `fence` is that of the lease under which it was published.
-    """
-
-    number: int
-    rate: float
-    fence: int
 
 
 class Coordinator(Protocol):

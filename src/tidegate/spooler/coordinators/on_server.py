@@ -20,8 +20,8 @@ from typing import Final, NamedTuple, TypeVar, final
 
 import msgspec
 
+from tidegate.core.leases import REPORT_KEPT
 from tidegate.runtime.clock import current
-from tidegate.spooler.coordinators.alone import REPORT_KEPT
 from tidegate.spooler.coordinators.coordinator import Budget, CoordinatorLost, Report
 from tidegate.spooler.coordinators.store import Entry, Store
 from tidegate.units import Duration, Instant

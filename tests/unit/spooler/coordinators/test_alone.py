@@ -4,7 +4,8 @@ import asyncio
 
 from virtual_seconds import told
 
-from tidegate.spooler.coordinators.alone import Alone, Ledger
+from tidegate.core.leases import Leases
+from tidegate.spooler.coordinators.alone import Alone
 from tidegate.spooler.coordinators.coordinator import Budget, Report
 from tidegate.units import SECOND
 
@@ -13,7 +14,7 @@ TTL = 10 * SECOND
 
 def test_who_is_alone_has_every_lease_at_once() -> None:
     async def story() -> None:
-        alone = Alone()
+        alone = Alone("one")
         assert [await alone.take(slot, TTL) for slot in range(4)] == [1, 2, 3, 4]
 
     told(story)
@@ -21,8 +22,8 @@ def test_who_is_alone_has_every_lease_at_once() -> None:
 
 def test_a_lease_ends_at_its_instant_and_not_before() -> None:
     async def story() -> None:
-        ledger = Ledger()
-        one, other = Alone(ledger), Alone(ledger)
+        leases = Leases()
+        one, other = Alone("one", leases), Alone("other", leases)
         fence = await one.take(0, TTL)
         assert fence is not None
         await asyncio.sleep(9.999)
@@ -38,8 +39,8 @@ def test_a_lease_ends_at_its_instant_and_not_before() -> None:
 
 def test_who_closes_gives_back_what_is_still_its_own() -> None:
     async def story() -> None:
-        ledger = Ledger()
-        one, other = Alone(ledger), Alone(ledger)
+        leases = Leases()
+        one, other = Alone("one", leases), Alone("other", leases)
         await one.take(0, TTL)
         await one.take(1, SECOND)
         await asyncio.sleep(1)
@@ -53,8 +54,8 @@ def test_who_closes_gives_back_what_is_still_its_own() -> None:
 
 def test_the_budget_of_a_leader_who_was_replaced_is_refused() -> None:
     async def story() -> None:
-        ledger = Ledger()
-        one, other = Alone(ledger), Alone(ledger)
+        leases = Leases()
+        one, other = Alone("one", leases), Alone("other", leases)
         old = await one.take(0, SECOND) or 0
         assert await one.publish(Budget(1, 5e6, old))
         await asyncio.sleep(1)
@@ -69,8 +70,8 @@ def test_the_budget_of_a_leader_who_was_replaced_is_refused() -> None:
 
 def test_a_report_that_is_not_made_again_is_forgotten_after_a_minute() -> None:
     async def story() -> None:
-        ledger = Ledger()
-        one, other = Alone(ledger), Alone(ledger)
+        leases = Leases()
+        one, other = Alone("one", leases), Alone("other", leases)
         await one.report(Report("one", 10, 5, 1.0))
         await asyncio.sleep(30)
         await other.report(Report("other", 20, 6, 2.0))
