@@ -186,11 +186,8 @@ class Bounds:
         (kept - low mark) / drain rate, between a second and five minutes, +-20 %. While full the
         net drain rate is the drain rate: nothing comes in.
         """
-        rate, low = self._out_of.rate(now), self._settings.low
-        excess = self._kept() - low * self._room()
-        if self._no_space:  # then the room is not known
-            excess = max(excess, (1 - low) * self._kept())
-        wait = AGAIN_MAX if rate <= 0 else max(0, excess) / rate * SECOND
+        rate = self._out_of.rate(now)
+        wait = AGAIN_MAX if rate <= 0 else self._excess() / rate * SECOND
         # Bounded before the luck, else all who wait for long would come at one moment.
         wait = min(max(wait, AGAIN_MIN / (1 - _JITTER)), AGAIN_MAX / (1 + _JITTER))
         return round(wait * self._rng.uniform(1 - _JITTER, 1 + _JITTER))
@@ -200,12 +197,9 @@ class Bounds:
         if self._why is not None:
             return 0
         growth = self._into.rate(now) - self._out_of.rate(now)
-        left = self._room() - self._kept()
-        most = self._settings.records
-        if most is not None and self._records():
-            # Records as large as those that wait, so that one rate serves both bounds.
-            each = self._kept() / self._records()
-            left = min(left, int((most - self._records()) * each))
+        left: float = self._room() - self._kept()
+        if self._settings.records is not None:
+            left = min(left, (self._settings.records - self._records()) * self._each())
         return None if growth <= 0 else round(max(0, left) / growth * SECOND)
 
     def to_drop(self) -> Drop | None:
@@ -262,6 +256,20 @@ class Bounds:
         room = self._kept() + max(0, self._spare())
         own = self._settings.bytes
         return room if own is None else min(own, room)
+
+    def _each(self) -> float:
+        """Bytes of a record that waits, so that one rate serves bounds of bytes and of records."""
+        return self._kept() / max(1, self._records())
+
+    def _excess(self) -> float:
+        """Bytes that have to go before records are taken again."""
+        low, most = self._settings.low, self._settings.records
+        excess = self._kept() - low * self._room()
+        if self._no_space:  # then the room is not known
+            excess = max(excess, (1 - low) * self._kept())
+        if most is not None:
+            excess = max(excess, (self._records() - low * most) * self._each())
+        return max(0, excess)
 
     def _over(self, size: int, records: int) -> Refusal | None:
         """Which bound so much more would pass."""

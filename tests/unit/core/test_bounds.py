@@ -145,6 +145,14 @@ def test_who_is_refused_is_told_how_long_the_lane_takes_to_its_low_mark() -> Non
     assert max(told) - min(told) > 15 * SECOND
 
 
+def test_a_lane_with_too_many_records_says_how_long_they_take_to_go() -> None:
+    lane = bounds(records=1000)
+    drained(lane, 1000)
+    lane.on_stock(60 * SECOND, stock(400_000, records=1000))  # 50 of 400 bytes have to go
+    told = [lane.retry_after(60 * SECOND) for _ in range(100)]
+    assert all(0.8 * 20 * SECOND <= wait <= 1.2 * 23 * SECOND for wait in told)
+
+
 @pytest.mark.parametrize(("rate", "low", "high"), [(0, 200, 300), (10**9, 1, 1.5)])
 def test_nobody_comes_at_once_and_nobody_is_sent_away_for_good(
     rate: int, low: float, high: float
