@@ -30,6 +30,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     for name, run, says in (
         ("run", run_spool, "run the spool that FILE describes"),
         ("status", run_status, "show its lanes: what waits, why, and how long it will take"),
+        ("plan", run_plan, "how long a replay will take, and what must hold for that"),
     ):
         verb = _verb(verbs, name, run, says)
         if name != "run":
@@ -118,6 +119,24 @@ def run_status(arguments: argparse.Namespace) -> int:
 
     print(status_text(status, width=width(), color=color()), end="")
     return 0
+
+
+def run_plan(arguments: argparse.Namespace) -> int:
+    """Compute it from the file alone. Exit code 1 if no time can be promised."""
+    spool = settings_of(arguments.file)
+    from tidegate.core.drain import plan
+
+    plans = {
+        name: None if lane.fleet is None else plan(lane, lane.fleet)
+        for name, lane in spool.lanes.items()
+    }
+    if arguments.json:
+        _print_json({name: found and found._asdict() for name, found in plans.items()})
+    else:
+        from tidegate.report.spool import plan_text
+
+        print(plan_text(plans, width=width(), color=color()), end="")
+    return int(any(found is not None and found.refusal is not None for found in plans.values()))
 
 
 def run_hold(arguments: argparse.Namespace) -> int:

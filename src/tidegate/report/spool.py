@@ -4,13 +4,14 @@ The state of each lane comes first, in a word and a sentence that says why; then
 long it will take; then what was lost, which is nothing or is said in full.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from tidegate.core.drain import Plan
 from tidegate.report.terminal import hang, paint
 from tidegate.spooler.status import LaneStatus, SpoolStatus
-from tidegate.units import SECOND, format_bytes, format_duration
+from tidegate.units import SECOND, format_bytes, format_duration, format_share
 
-__all__ = ["status_text"]
+__all__ = ["plan_text", "status_text"]
 
 _INDENT = 12
 
@@ -25,6 +26,40 @@ def status_text(status: SpoolStatus, *, width: int, color: bool = False) -> str:
             lines += hang(label, text, width, _INDENT)
     text = "\n".join(lines) + "\n"
     return paint(text) if color else text
+
+
+def plan_text(plans: Mapping[str, Plan | None], *, width: int, color: bool = False) -> str:
+    """What a replay of each lane takes; None for one whose `fleet:` is not known."""
+    lines: list[str] = []
+    for name, plan in plans.items():
+        if lines:
+            lines.append("")
+        for label, text in _plan(name, plan):
+            lines += hang(label, text, width, _INDENT)
+    text = "\n".join(lines) + "\n"
+    return paint(text) if color else text
+
+
+def _plan(name: str, plan: Plan | None) -> Iterator[tuple[str, str]]:
+    if plan is None:
+        yield name, "NO PLAN: write `fleet:`, as `fleet: {collectors: 20, rate: 5000/s}`"
+        return
+    likely = "" if plan.likely is None else f"a replay takes {format_duration(plan.likely)}"
+    yield name, f"REFUSED: {plan.refusal}" if plan.refusal else f"HOLDS: {likely}"
+    yield "backlog", f"{format_bytes(plan.backlog)}, {format_bytes(plan.kept)} on each collector"
+    if plan.least is not None:
+        ratio = (
+            "" if plan.likely is None else f", {plan.likely / plan.least:.1f} times that with care"
+        )
+        yield "least", f"{format_duration(plan.least)} if the sink gave all it can spare{ratio}"
+    yield (
+        "uses",
+        f"{format_share(plan.utilisation)} of the sink, by {plan.turns} turn{'s' * (plan.turns > 1)} at a time",
+    )
+    yield "after loss", f"without one broker the sink takes {plan.after_loss:.3g}x the live rate"
+    yield "storage", f"{format_bytes(plan.age_bytes)} on each collector until records are too old"
+    if plan.too_old:
+        yield "too old", f"{format_share(plan.too_old)} of the backlog before its turn comes"
 
 
 def _lane(lane: LaneStatus) -> Iterator[tuple[str, str]]:

@@ -1,5 +1,6 @@
 """What does a lane say of itself, put together from all who know a part of it?"""
 
+from tidegate.core import drain
 from tidegate.spooler.lane import Lane
 from tidegate.spooler.sinks.choose import shown
 from tidegate.spooler.status import LaneStatus
@@ -14,7 +15,10 @@ def lane_status(lane: Lane, now: Instant) -> LaneStatus:
     usage, space, tally = lane.keep.usage(), lane.keep.space(), lane.tally
     times, full = lane.keep.sync_times(), lane.refuses()
     again = None if full is None else full.retry_after
-    eta = usage.backlog_bytes / lane.replay_rate if lane.replay_rate >= 1 else None
+    oldest = None if usage.oldest is None else max(0, lane.keep.now() - usage.oldest)
+    gone = drain.eta(lane.shelf.backlog, lane.replay_rate)
+    fleet, age = lane.settings.fleet, lane.settings.bounds.age
+    limit = None if fleet is None else drain.least(lane.shelf.backlog, fleet)
     return LaneStatus(
         name=lane.name,
         to=shown(lane.settings.to),
@@ -31,7 +35,7 @@ def lane_status(lane: Lane, now: Instant) -> LaneStatus:
         last_error=tally.last_error,
         backlog_records=usage.backlog_records,
         backlog_bytes=usage.backlog_bytes,
-        oldest_s=None if usage.oldest is None else max(0, lane.keep.now() - usage.oldest) / SECOND,
+        oldest_s=_seconds(oldest),
         live_rate=replay.live,
         replay_rate=lane.replay_rate,
         gate=replay.gate,
@@ -47,9 +51,9 @@ def lane_status(lane: Lane, now: Instant) -> LaneStatus:
         full=bounds.full,
         retry_after_s=_seconds(again),
         time_to_full_s=_seconds(lane.bounds.time_to_full(now)),
-        eta_s=eta,
-        limit_s=None,
-        endangered=0,
+        eta_s=_seconds(gone),
+        limit_s=_seconds(limit),
+        endangered=drain.endangered(usage.backlog_records, oldest, gone, age),
         lost=usage.lost,
         quarantined=usage.lost.get("quarantined", 0),
         damaged=usage.damaged,

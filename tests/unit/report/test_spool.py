@@ -3,7 +3,9 @@
 import msgspec
 import pytest
 
-from tidegate.report.spool import status_text
+from tidegate.core.drain import plan
+from tidegate.report.spool import plan_text, status_text
+from tidegate.settings.spool import Fleet, Lane
 from tidegate.spooler.status import LaneStatus, SpoolStatus
 
 PEACE = LaneStatus(
@@ -129,3 +131,18 @@ def test_without_an_end_in_sight_it_says_so() -> None:
     stuck = msgspec.structs.replace(REPLAY, eta_s=None, replay_rate=0.0)
     text = status_text(msgspec.structs.replace(STATUS, lanes=[stuck]), width=100)
     assert "no end in sight at this rate" in " ".join(text.split())
+
+
+def test_a_plan_says_how_long_and_what_it_rests_on() -> None:
+    fleet = Fleet(collectors=20, rate=5000.0)
+    text = plan_text({"events": plan(Lane(to="kafka://a/x", fleet=fleet), fleet)}, width=100)
+    assert text.startswith("events      HOLDS: a replay takes 1.")
+    assert "backlog     18GB, 900MB on each collector" in text
+    assert "least       1h if the sink gave all it can spare, 1.2 times that with care" in text
+
+
+def test_a_plan_that_one_broker_breaks_is_refused_with_the_reason() -> None:
+    fleet = Fleet(rate=5000.0, capacity=1.4)
+    text = plan_text({"events": plan(Lane(to="kafka://a/x"), fleet), "b": None}, width=200)
+    assert "events      REFUSED: no time can be promised: without one of 3 brokers" in text
+    assert "b           NO PLAN: write `fleet:`" in text
