@@ -33,6 +33,7 @@ from tidegate.units import MILLISECOND, SECOND, Instant
 
 __all__ = ["Full", "Lane"]
 
+_FRESH: Final = 50 * MILLISECOND  # a narrow bound must not fill between two looks
 _LEAST: Final = 10 * MILLISECOND  # between two errands that nobody has woken
 _PEACE: Final = 2  # looks are so many times rarer while nothing waits, and none is stale
 _SMOOTH: Final = 0.2  # of the last second, in a rate that a person reads
@@ -98,6 +99,7 @@ class Lane:
             timeout=lane.timeout,
             tally=self.tally,
         )
+        self._looked = self.began
         keep.tell(self.on_grown)
         self.bounds.on_stock(self.began, self._stock())
 
@@ -107,6 +109,7 @@ class Lane:
         """Keep all of these or none; answers when they are as durable as the lane says."""
         now = current().now()
         size = sum(len(record.value) + len(record.key) for record in records)
+        self._look(now)
         no = self.bounds.try_accept(now, size, len(records))
         if no is not None:
             self.refused += len(records)
@@ -132,10 +135,12 @@ class Lane:
 
     def refuses(self) -> Full | None:
         """Why nothing is taken now; None if something is."""
+        now = current().now()
+        self._look(now)
         no = self.bounds.full
         if no is None:
             return None
-        return Full(no.why, self.bounds.retry_after(current().now()) if no.passes else None)
+        return Full(no.why, self.bounds.retry_after(now) if no.passes else None)
 
     def on_grown(self) -> None:
         """There is more to read."""
@@ -197,6 +202,12 @@ class Lane:
             self.replay_rate += _SMOOTH * (replayed - self.replay_rate)
             self._changed()
             await current().wait(SECOND)
+
+    def _look(self, now: Instant) -> None:
+        """Take stock if the last is old: what has left since then has left its room."""
+        if now - self._looked >= _FRESH:
+            self._looked = now
+            self.bounds.on_stock(now, self._stock())
 
     async def _take_stock(self, now: Instant) -> None:
         self.bounds.on_stock(now, self._stock())

@@ -105,6 +105,14 @@ def test_in_peace_records_go_as_they_come() -> None:
     assert rig.live.closed and rig.replay.closed and rig.keep.closed  # noqa: PT018
 
 
+def test_a_narrow_bound_does_not_fill_between_two_looks() -> None:
+    async def story(rig: Rig) -> None:
+        await rig.feed(200, rate=50)  # ten times the bound, and hardly any of it waits
+
+    rig = in_virtual_time(story, bounds=settings.Bounds(bytes=20_000))
+    assert (rig.lane.accepted, rig.lane.refused) == (200, 0)
+
+
 def test_while_the_sink_is_down_records_are_kept_and_accepted() -> None:
     async def story(rig: Rig) -> None:
         await rig.feed(10)
