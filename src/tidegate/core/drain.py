@@ -82,8 +82,11 @@ def plan(lane: Lane, fleet: Fleet) -> Plan:
 
 
 def eta(backlog: Bytes, rate: float) -> Duration | None:
-    """When a backlog is gone that goes at this rate, bytes a second; None for never."""
-    return _whole(_time(backlog, rate))
+    """When a backlog is gone that goes at this rate, bytes a second; None for never.
+
+    Less than a byte a second is what is left of a rate that was smoothed, and no rate.
+    """
+    return _whole(_time(backlog, rate if rate >= 1 else 0))
 
 
 def least(backlog: Bytes, fleet: Fleet) -> Duration | None:

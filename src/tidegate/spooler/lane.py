@@ -216,6 +216,9 @@ class Lane:
             if not gone.records and not gone.bytes:
                 break
             _log.warning("%s: %d records lost: %s", self.name, gone.records, gone.cause.value)
+            pending = self.keep.pending
+            oldest = pending[0][0] if pending else self.keep.last + 1
+            self.shelf.bisection.on_gone(1, oldest - 1)
             self.bounds.on_stock(current().now(), self._stock())
         if not self.keep.full:
             self.bounds.on_space(current().now())

@@ -105,7 +105,7 @@ def test_nothing_is_promised_of_a_replay_without_control() -> None:
 def test_an_eta_is_the_backlog_by_its_rate() -> None:
     assert eta(1000, 10.0) == 100 * SECOND
     assert eta(0, 10.0) == 0
-    assert eta(1000, 0.0) is None
+    assert eta(1000, 0.0) is eta(1000, 0.9) is None
 
 
 def test_what_is_in_danger_is_counted_while_something_goes() -> None:

@@ -19,7 +19,7 @@ from tidegate.spooler.lane import Full, Lane
 from tidegate.spooler.record import Batch, Record
 from tidegate.spooler.sinks.sink import Sent
 from tidegate.testing import ManualClock, run
-from tidegate.units import SECOND
+from tidegate.units import MINUTE, SECOND
 
 DOWN = Sent(Outcome.FAILURE, "it is down")
 GATE = settings.Gate(hold=10 * SECOND, jitter=0)
@@ -111,6 +111,20 @@ def test_a_narrow_bound_does_not_fill_between_two_looks() -> None:
 
     rig = in_virtual_time(story, bounds=settings.Bounds(bytes=20_000))
     assert (rig.lane.accepted, rig.lane.refused) == (200, 0)
+
+
+def test_what_has_expired_is_no_suspect_any_more() -> None:
+    async def story(rig: Rig) -> None:
+        poison = Sent(Outcome.FAILURE, "malformed", poison=True)
+        rig.live.answer = lambda batch: poison
+        await rig.feed(20)
+        assert rig.lane.shelf.bisection.snapshot().suspects
+        await asyncio.sleep(120)
+        assert rig.keep.pending == ()
+        assert rig.lane.shelf.bisection.snapshot().suspects == 0
+
+    rig = in_virtual_time(story, bounds=settings.Bounds(age=MINUTE))
+    assert rig.keep.aside == []
 
 
 def test_while_the_sink_is_down_records_are_kept_and_accepted() -> None:
