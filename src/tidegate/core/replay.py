@@ -67,6 +67,9 @@ _PEACE: Final = 10 * SECOND  # after the last replay from here
 _GRAINS: Final = 4  # pieces of a second's share: no use in sending it record by record
 _TRANSITIONS_MAX: Final = 64  # as the breaker's
 
+# Where no edge leads there at once, this is the next step; from all others it is WAIT.
+_ON_THE_WAY: Final = {HOLD: SPILL, WAIT: RAMP}
+
 
 @final
 class Replay:
@@ -422,16 +425,10 @@ class Replay:
     def _step(self, now: Instant) -> None:
         """Go to where the lane stands now, along the edges that there are."""
         target = self._target(now)
-        if target is self._state:
-            return
-        if target not in TRANSITIONS[self._state]:
-            self._move(now, SPILL if self._state is HOLD else WAIT)
-        if target is not self._state and target not in TRANSITIONS[self._state]:
-            self._move(now, WAIT)
-        if target is CRUISE and self._state is WAIT:
-            self._move(now, RAMP)
-        if target is not self._state:
-            self._move(now, target)
+        while self._state is not target:
+            state = self._state
+            near = target in TRANSITIONS[state]
+            self._move(now, target if near else _ON_THE_WAY.get(state, WAIT))
 
     def _target(self, now: Instant) -> LaneState:
         opens = self._sees_open(now)
