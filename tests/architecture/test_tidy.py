@@ -26,6 +26,7 @@ TREES = (".ci", "benchmarks", "docs", "examples", "src", "tests")
 TESTED_TOGETHER = {
     "tests/integration/test_spool_process.py": {
         "cli/spool.py",
+        "cli/spool_log.py",
         "spooler/ask.py",
         "spooler/serve.py",
     },
@@ -52,6 +53,7 @@ TESTED_TOGETHER = {
         "analysis/infer/build.py",
         "analysis/infer/tally.py",
     },
+    "tests/unit/analysis/test_spool.py": {"analysis/replays.py"},
     "tests/unit/analysis/test_audit.py": {
         "analysis/rules/edges.py",
         "analysis/rules/pools.py",

@@ -120,6 +120,32 @@ def test_what_cannot_be_done_is_one_sentence(words: tuple[str, ...], says: str, 
     assert done.stderr.count("\n") == 1
 
 
+def test_a_damaged_log_is_found_repaired_and_read(file: Path, port: int, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    file.write_text(FILE.format(port=port, to=gone / "out"))
+    with running(file):
+        for number in range(10):
+            post(port, {"n": number})
+    log = tmp_path / "spool" / "events"
+    assert tidegate("spool", "check", str(log)).stdout.startswith("GOOD: 10 records")
+    segment = next(path for path in sorted(log.iterdir()) if b'{"n": 4}' in path.read_bytes())
+    data = segment.read_bytes()
+    segment.write_bytes(data.replace(b'{"n": 4}', b'{"n": 5}'))
+    checked = tidegate("spool", "check", str(log))
+    assert checked.returncode == 1
+    assert checked.stdout.startswith("DAMAGED: 9 records")
+    repaired = tidegate("spool", "repair", str(log), "--to", str(tmp_path / "new"))
+    assert repaired.returncode == 1
+    assert "has 9 records, 9 of them to be delivered" in repaired.stdout
+    assert "damaged, 1 record\n" in repaired.stdout
+    dumped = tidegate("spool", "dump", str(tmp_path / "new"), "--pending")
+    numbers = [json.loads(json.loads(line)["value"])["n"] for line in dumped.stdout.splitlines()]
+    assert numbers == [0, 1, 2, 3, 5, 6, 7, 8, 9]
+    again = tidegate("spool", "repair", str(log), "--to", str(tmp_path / "new"))
+    assert again.returncode == 2
+    assert "is not empty" in again.stderr
+
+
 def test_a_second_process_is_refused_and_changes_nothing(
     file: Path, port: int, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidegate.cli import spool_log
 from tidegate.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     hold.add_argument("--reason", required=True, help="why; the log and the status say it")
     release = _verb(verbs, "release", run_release, "let a lane go on, through its gate")
     release.add_argument("lane", metavar="LANE")
+    spool_log.add(verbs)
 
 
 def _verb(verbs: Any, name: str, run: Any, says: str) -> argparse.ArgumentParser:
