@@ -32,6 +32,7 @@ __all__ = [
     "decode",
     "encode",
     "encode_note",
+    "note_of",
     "parse",
     "walk",
 ]
@@ -189,6 +190,13 @@ def decode(frame: Frame, codec: Codec) -> list[Record]:
     return list(map(Record, parts[n:], parts[:n], times))
 
 
+def note_of(frame: Frame, codec: Codec) -> str:
+    """The words of a note; `DamagedError` if they are not what was written."""
+    head = frame.head
+    raw = codec.unseal(head.flags, head.key_id, frame.payload, frame.bound, head.raw)
+    return raw.decode(errors="replace")
+
+
 @final
 class _Window:
     """A view of a file that reads large pieces of it."""
@@ -229,37 +237,37 @@ def walk(
     *,
     payloads: bool = True,
     window: int = _WINDOW,
+    anywhere: bool = False,
 ) -> Iterator[Frame | Damage]:
     """All frames between two offsets of a file, and the damage between them.
 
     `read` is given a size and an offset. Without `payloads` the frames are found by their headers
-    alone: payloads are neither checked nor given. `window` is how much is read at a time.
+    alone: payloads are neither checked nor given. `window` is how much is read at a time. With
+    `anywhere` frames are taken wherever they stand, of any segment of the log: for a file that has
+    lost bytes, where a person looks at what comes of it.
     """
     view = _Window(read, window)
     bad = start  # where the damage began, if this is not where we are
     while start < end:
         header = view.bytes(start, HEADER_SIZE)
         head = parse(header)
-        if head is None or not _belongs(head, place, start) or head.end > end:
+        after = start + HEADER_SIZE + head.length if head is not None else end
+        if head is None or after > end or not _belongs(head, place, None if anywhere else start):
             start = view.find(start + 1, end)
             continue
         if bad < start:
             yield Damage(bad, start)
         payload = view.bytes(start + HEADER_SIZE, head.length) if payloads else b""
         if payloads and (len(payload) < head.length or crc32(payload) != head.crc):
-            yield Damage(start, head.end, head)
+            yield Damage(start, after, head)
         else:
             yield Frame(head, payload, header[: _HEAD.size])
-        bad = start = head.end
+        bad = start = after
     if bad < end:
         yield Damage(bad, end)
 
 
-def _belongs(head: Head, place: Place, offset: int) -> bool:
-    return (
-        head.log == place.log
-        and head.segment == place.segment
-        and head.offset == offset
-        and head.version == VERSION
-        and head.records > 0
-    )
+def _belongs(head: Head, place: Place, offset: int | None) -> bool:
+    if head.log != place.log or head.version != VERSION or not head.records:
+        return False
+    return offset is None or (head.segment == place.segment and head.offset == offset)

@@ -22,10 +22,17 @@ from tidegate.spooler.log.options import LogOptions
 from tidegate.spooler.log.ranges import Ranges
 from tidegate.spooler.log.segment import Segment, footer, load, log_of, path_of, serial_of
 
-__all__ = ["DAMAGED_DIRECTORY", "Recovered", "Recovery", "recover", "set_file_aside"]
+__all__ = [
+    "CURSOR",
+    "DAMAGED_DIRECTORY",
+    "Recovered",
+    "Recovery",
+    "recover",
+    "set_file_aside",
+]
 
 DAMAGED_DIRECTORY: Final = "damaged"
-_CURSOR: Final = "cursor"
+CURSOR: Final = "cursor"
 _LOCK: Final = "lock"
 # How many files a process may have written to since its last sync: an append ends one at most.
 _UNSYNCED_MAX: Final = 8
@@ -100,7 +107,7 @@ def _recover(files: Files, directory: Path, options: LogOptions, lock: int) -> R
     serials = sorted(s for name in files.names(directory) if (s := serial_of(name)) is not None)
     paths = {serial: path_of(directory, serial) for serial in serials}
     fresh = State(_log_of_files(files, paths) or _new_log())
-    cursor, found = Cursor.open(files, directory / _CURSOR, fresh)
+    cursor, found = Cursor.open(files, directory / CURSOR, fresh)
     try:
         if found is not None and not _is_of(files, paths, found.log):
             found = None  # another log's cursor

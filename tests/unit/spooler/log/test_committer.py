@@ -40,8 +40,8 @@ class SlowFiles(SimulatedFiles):
 
 
 @contextmanager
-def committing(files: SimulatedFiles, options: LogOptions = LogOptions()) -> Iterator[Committer]:  # noqa: B008
-    log = Log.open(LANE, options, files)
+def committing(files: SimulatedFiles) -> Iterator[Committer]:
+    log = Log.open(LANE, LogOptions(), files)
     committer = Committer(log)
     try:
         yield committer
