@@ -87,12 +87,16 @@ class Courier:
         self._timeout: Final = timeout
         self._tally: Final = tally
         self._stopping = False
-        self._failing = False  # live batches, since the last that was taken
+        self._failing = False  # live batches, or held, since the last that was taken
 
     def stop(self) -> None:
         """Begin nothing more. What is under way may end."""
         self._stopping = True
         self._bell.ring()
+
+    def on_freed(self) -> None:
+        """What has gathered while the lane was held is a backlog, as after an outage."""
+        self._failing = True
 
     async def send_live(self) -> None:
         """Send what is new until told to stop."""

@@ -157,6 +157,7 @@ class Lane:
     def release(self) -> None:
         """Let it go on, as after any pause: by a few, and the backlog through its gate."""
         self.replay.free(current().now())
+        self._courier.on_freed()
         self._changed()
 
     # Its life.

@@ -243,6 +243,7 @@ def test_held_nothing_leaves_and_released_it_goes_on() -> None:
 
     rig = in_virtual_time(story)
     assert sorted(rig.live.got + rig.replay.got) == list(range(1, 1111))
+    assert len(rig.replay.got) >= 80  # all but a batch or two went through the gate
 
 
 def test_a_full_lane_refuses_says_when_to_come_again_and_takes_records_when_there_is_room() -> None:
