@@ -24,7 +24,10 @@ from tidegate.core.outcome import Permit
 from tidegate.core.pipeline import Pipeline
 from tidegate.units import Instant
 
-__all__ = ["REFUSED_MAX", "Leave", "Leaves"]
+__all__ = ["FEWEST", "REFUSED_MAX", "Leave", "Leaves"]
+
+FEWEST: Final = 4
+"""To give fewer at once costs more than it spares."""
 
 REFUSED_MAX: Final = 64
 """So many may be refused unasked before somebody takes stock: a bound of half a kilobyte."""
@@ -122,7 +125,7 @@ class Leaves:
         calm = pipeline.calm
         if now < calm.until:
             spare = pipeline.spare()
-            if spare > 0:
+            if spare >= FEWEST:
                 leave = self.leave
                 if leave is None or not leave.is_of(pipeline):
                     leave = self.leave = Leave(pipeline)

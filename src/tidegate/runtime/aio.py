@@ -15,12 +15,11 @@ from threading import get_ident
 from typing import Any, Final, ParamSpec, TypeVar
 
 from tidegate.core.execution import ATTEMPT, COMPLETE, WAIT, Step
+from tidegate.core.leaves import REFUSED_MAX
 from tidegate.core.outcome import IGNORED, TIMEOUT, Permit, Reason
-from tidegate.core.pipeline import Pipeline
 from tidegate.errors import AttemptTimeout, DeadlineExceeded
 from tidegate.runtime.call import FALL_BACK, Call
-from tidegate.runtime.context import AMBIENT, NOTHING, entered, put_back
-from tidegate.runtime.dependency import Dependency
+from tidegate.runtime.context import AMBIENT, NOTHING, Ambient, entered, put_back
 from tidegate.runtime.guard import Guard
 from tidegate.runtime.observed import Observed
 from tidegate.runtime.timers import Cut, Line, line_of
@@ -57,34 +56,37 @@ def guarded(  # noqa: C901 - flat, for the reason in its docstring
     """
     dependency = guard.dependency
     leaves = dependency.leaves
-    left, told = leaves.left, leaves.ended
+    left, told, unasked = leaves.left, leaves.ended, leaves.refused
 
     @wraps(function)
     async def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:  # noqa: C901
         inherited = AMBIENT.get()
         now = dependency.now()
-        if (
-            not left
-            or now >= leaves.until
-            or not guard.flat
-            or (inherited is not NOTHING and not inherited.fits(now + guard.whole))
-        ):
-            return await _asked(guard, function, args, kwargs, now)  # type: ignore[no-any-return]
+        if not guard.flat or (inherited is not NOTHING and not inherited.fits(now + guard.whole)):
+            return await _asked(guard, function, args, kwargs, inherited, now)  # type: ignore[no-any-return]
+        if now >= leaves.until or not (left or dependency.refill(now, guard.pipeline)):
+            # Each function that an exception passes through costs it 0.1 us, so it is raised here.
+            if now < leaves.shut_until and guard.fallback is None and len(unasked) < REFUSED_MAX:
+                unasked.append(None)
+                raise dependency.shut_out(now)
+            return await _asked(guard, function, args, kwargs, inherited, now)  # type: ignore[no-any-return]
         permit = Permit(now)
         try:
             leave = left[-1]
             del left[-1]
         except IndexError:  # another thread was quicker
-            return await _asked(guard, function, args, kwargs, now)  # type: ignore[no-any-return]
-        permit.generation = leave.generation
+            return await _asked(guard, function, args, kwargs, inherited, now)  # type: ignore[no-any-return]
         task = going = before = None
+        over = False
         try:
             try:
                 line = guard.line
                 if line is not None and line.thread == get_ident():
                     # For the running loop CPython 3.11 asks the system, for the thread it does not.
                     permit.holder = task = asyncio.current_task(line.loop)
-                    line.arm(permit)
+                    line.queue.append(permit)
+                    if not line.armed or len(line.queue) > line.sweep_at:
+                        line.look_after(permit)
                 else:
                     task = arm(guard, permit)
                 if now < dependency.alert_until:
@@ -92,28 +94,32 @@ def guarded(  # noqa: C901 - flat, for the reason in its docstring
                 result = await function(*args, **kwargs)
                 if permit.holder is task:  # not given up while it was ending
                     then = dependency.now()
+                    permit.holder = None  # a timer that is still set must not keep the task
                     if then < leaves.until and leave is leaves.leave:
-                        permit.holder = None  # a timer that is still set must not keep the task
-                        permit.settled = True
+                        over = True
                         told.append(leave)
                     else:
-                        _end_well(dependency, leave.pipeline, permit, then)
+                        permit.generation = leave.generation
+                        dependency.end_well(then, leave.pipeline, permit)
                     if before is not None:
                         put_back(before)
                     return result
             except BaseException as error:
-                if permit.settled:
+                if over or permit.settled:
                     raise
+                permit.generation = leave.generation
                 going = Call.after(guard, inherited, permit, leave.pipeline)
                 step = ended(going, permit, error)
             else:
+                permit.generation = leave.generation
                 going = Call.after(guard, inherited, permit, leave.pipeline)
                 step = answered(going, permit, result)
             if before is not None:
                 put_back(before)
             return await _carry_on(going, step, function, args, kwargs)  # type: ignore[no-any-return]
         except BaseException:
-            if going is None and not permit.settled:
+            if going is None and not over and not permit.settled:
+                permit.generation = leave.generation
                 going = Call.after(guard, inherited, permit, leave.pipeline)
             if going is not None:
                 going.abandon()
@@ -129,15 +135,14 @@ async def _asked(  # noqa: C901 - the twin of `call`
     function: Callable[..., Awaitable[Any]],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
+    inherited: Ambient,
     now: Instant,
 ) -> Any:
     """A call for which no leave has been given in advance, as in `blocking`."""
-    inherited, dependency, pipeline = AMBIENT.get(), guard.dependency, guard.pipeline
+    dependency, pipeline = guard.dependency, guard.pipeline
     until = inherited.deadline
     if not guard.flat or (until is not None and until - now < guard.whole):
         return await _by_the_book(guard, function, args, kwargs)
-    if now < dependency.leaves.shut_until and guard.fallback is None:
-        dependency.refuse_unasked(now)
     permit = refusal = going = before = None
     try:
         try:
@@ -151,7 +156,8 @@ async def _asked(  # noqa: C901 - the twin of `call`
                     before = guard.pays(inherited)
                 result = await function(*args, **kwargs)
                 if permit.holder is task:  # not given up while it was ending
-                    _end_well(dependency, pipeline, permit, dependency.now())
+                    dependency.end_well(dependency.now(), pipeline, permit)
+                    permit.holder = None  # a timer that is still set must not keep the task
                     if before is not None:
                         put_back(before)
                     return result
@@ -177,15 +183,6 @@ async def _asked(  # noqa: C901 - the twin of `call`
         if before is not None:
             put_back(before)
         raise
-
-
-def _end_well(dependency: Dependency, pipeline: Pipeline, permit: Permit, now: Instant) -> None:
-    with dependency.lock:
-        dependency.end_well(now, pipeline, permit)
-    permit.holder = None  # a timer that is still set must not keep the task
-    breaker = pipeline.breaker
-    if breaker is not None and breaker.changes:
-        dependency.catch_up()
 
 
 async def _refused(

@@ -202,11 +202,8 @@ class Attempt:
         now = dependency.now()
         if now - permit.start > self._guard.whole:
             return False
-        with dependency.lock:
-            dependency.end_well(now, pipeline, permit)
+        dependency.end_well(now, pipeline, permit)
         permit.holder = None
-        if pipeline.breaker is not None and pipeline.breaker.changes:
-            dependency.catch_up()
         return True
 
     def _by_the_book(self) -> Call:

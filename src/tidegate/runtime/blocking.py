@@ -18,11 +18,10 @@ from types import CoroutineType
 from typing import Any, ParamSpec, TypeVar
 
 from tidegate.core.execution import ATTEMPT, WAIT, Step
+from tidegate.core.leaves import REFUSED_MAX
 from tidegate.core.outcome import SETTLED, Permit, Reason
-from tidegate.core.pipeline import Pipeline
 from tidegate.runtime.call import FALL_BACK, Call
-from tidegate.runtime.context import AMBIENT, NOTHING, back_to, entered, put_back
-from tidegate.runtime.dependency import Dependency
+from tidegate.runtime.context import AMBIENT, NOTHING, Ambient, back_to, entered, put_back
 from tidegate.runtime.guard import Guard
 from tidegate.runtime.observed import Observed
 from tidegate.units import Duration, Instant
@@ -42,24 +41,25 @@ def guarded(  # noqa: C901 - flat, for the reason in its docstring
     """
     dependency = guard.dependency
     leaves = dependency.leaves
-    left, told = leaves.left, leaves.ended
+    left, told, unasked = leaves.left, leaves.ended, leaves.refused
 
     @wraps(function)
-    def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:  # noqa: C901
         inherited = AMBIENT.get()
         now = dependency.now()
-        if (
-            not left
-            or now >= leaves.until
-            or not guard.flat
-            or (inherited is not NOTHING and not inherited.fits(now + guard.whole))
-        ):
-            return _asked(guard, function, args, kwargs, now)  # type: ignore[no-any-return]
+        if not guard.flat or (inherited is not NOTHING and not inherited.fits(now + guard.whole)):
+            return _asked(guard, function, args, kwargs, inherited, now)  # type: ignore[no-any-return]
+        if now >= leaves.until or not (left or dependency.refill(now, guard.pipeline)):
+            # Each function that an exception passes through costs it 0.1 us, so it is raised here.
+            if now < leaves.shut_until and guard.fallback is None and len(unasked) < REFUSED_MAX:
+                unasked.append(None)
+                raise dependency.shut_out(now)
+            return _asked(guard, function, args, kwargs, inherited, now)  # type: ignore[no-any-return]
         try:
             leave = left[-1]
             del left[-1]
         except IndexError:  # another thread was quicker
-            return _asked(guard, function, args, kwargs, now)  # type: ignore[no-any-return]
+            return _asked(guard, function, args, kwargs, inherited, now)  # type: ignore[no-any-return]
         permit = going = before = None
         try:
             try:
@@ -73,7 +73,7 @@ def guarded(  # noqa: C901 - flat, for the reason in its docstring
                         told.append(leave)
                     else:
                         permit = leave.permit(now)
-                        _end_well(dependency, leave.pipeline, permit, then)
+                        dependency.end_well(then, leave.pipeline, permit)
                     if before is not None:
                         put_back(before)
                     return result
@@ -105,15 +105,14 @@ def _asked(  # noqa: C901 - the twin of `call`
     function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
+    inherited: Ambient,
     now: Instant,
 ) -> Any:
     """A call for which no leave has been given in advance: it asks, and tells how it has ended."""
-    inherited, dependency, pipeline = AMBIENT.get(), guard.dependency, guard.pipeline
+    dependency, pipeline = guard.dependency, guard.pipeline
     until = inherited.deadline
     if not guard.flat or (until is not None and until - now < guard.whole):
         return _by_the_book(guard, function, args, kwargs)
-    if now < dependency.leaves.shut_until and guard.fallback is None:
-        dependency.refuse_unasked(now)
     answer = refusal = going = before = None
     try:
         try:
@@ -127,7 +126,7 @@ def _asked(  # noqa: C901 - the twin of `call`
                 result = function(*args, **kwargs)
                 then = dependency.now()
                 if then - now <= guard.whole and type(result) is not CoroutineType:
-                    _end_well(dependency, pipeline, answer, then)
+                    dependency.end_well(then, pipeline, answer)
                     if before is not None:
                         put_back(before)
                     return result
@@ -152,14 +151,6 @@ def _asked(  # noqa: C901 - the twin of `call`
             going.abandon()
         back_to(inherited)
         raise
-
-
-def _end_well(dependency: Dependency, pipeline: Pipeline, permit: Permit, now: Instant) -> None:
-    with dependency.lock:
-        dependency.end_well(now, pipeline, permit)
-    breaker = pipeline.breaker
-    if breaker is not None and breaker.changes:
-        dependency.catch_up()
 
 
 def _refused(

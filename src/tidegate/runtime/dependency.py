@@ -16,7 +16,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, final
 from weakref import WeakSet
 
-from tidegate.core.leaves import REFUSED_MAX, Leaves
+from tidegate.core.leaves import FEWEST, Leaves
 from tidegate.core.outcome import SUCCESS, Outcome, Permit, Reason, Rejection, Transition
 from tidegate.core.pipeline import Pipeline
 from tidegate.errors import CircuitOpen, Held, Rejected
@@ -38,6 +38,7 @@ LISTENERS: Final[list[Listener]] = []
 _log: Final = logging.getLogger("tidegate")
 
 _NEVER: Final = 1 << 62
+_IS_OPEN: Final = WORDS[Reason.CIRCUIT_OPEN]
 
 ALERT: Final = 10 * SECOND
 """For so long after a failure a guard tells those further in that it pays for their retries. To
@@ -170,9 +171,19 @@ class Dependency:
                 self.rejected += refused
                 self.refused[Reason.CIRCUIT_OPEN] += refused
 
+    def refill(self, now: Instant, pipeline: Pipeline) -> bool:
+        """All leave is taken before its time is over: is there more? Not under the lock."""
+        leaves = self.leaves
+        with self.lock:
+            self.take_stock()
+            leaves.hand_out(now, pipeline, self.look_at)
+        return bool(leaves.left)
+
     def admit(self, now: Instant, pipeline: Pipeline, depth: int) -> Permit | Rejection:
         """Under the lock: ask for leave for a first attempt, and count it as started."""
-        self.take_stock()
+        leaves = self.leaves
+        if leaves.given or leaves.ended or leaves.shut_until:  # as in there, without the call
+            self.take_stock()
         if now >= self.look_at:
             self.look(now)
         answer = pipeline.admit(now, depth)
@@ -181,13 +192,21 @@ class Dependency:
         return answer
 
     def end_well(self, now: Instant, pipeline: Pipeline, permit: Permit) -> None:
-        """Under the lock: the call of this permit has ended well, and in time."""
-        self.take_stock()
-        try:
-            pipeline.settle(now, permit, SUCCESS)
-        finally:
-            self.ok += permit.settled
-        self.leaves.hand_out(now, pipeline, self.look_at)
+        """The call of this permit has ended well, and in time. Not under the lock."""
+        with self.lock:
+            leaves = self.leaves
+            if leaves.given or leaves.ended or leaves.shut_until:
+                self.take_stock()
+            try:
+                pipeline.settle(now, permit, SUCCESS)
+            finally:
+                self.ok += permit.settled
+            limiter = pipeline.limiter
+            if limiter is None or limiter.inflight + FEWEST < limiter.indifferent:
+                leaves.hand_out(now, pipeline, self.look_at)
+        breaker = pipeline.breaker
+        if breaker is not None and breaker.changes:
+            self.catch_up()
 
     # What is asked now and then.
 
@@ -247,16 +266,10 @@ class Dependency:
             self.fallback += 1
         return reason, wait
 
-    def refuse_unasked(self, now: Instant) -> None:
-        """Say no as it would be said under the lock, while the circuit is known to be open.
-
-        Now and then it says nothing: then it is to be asked, and counts those who were not.
-        """
-        refused = self.leaves.refused
-        if len(refused) < REFUSED_MAX:
-            refused.append(None)
-            wait = self.pipeline.calm.shut_until - now
-            raise CircuitOpen(self.name, WORDS[Reason.CIRCUIT_OPEN], wait / SECOND)
+    def shut_out(self, now: Instant) -> Rejected:
+        """What `refuse` and `rejection` come to while the circuit is known to be open."""
+        wait = self.pipeline.calm.shut_until - now
+        return CircuitOpen(self.name, _IS_OPEN, wait / SECOND)
 
     def retry_after(self, now: Instant, reason: Reason) -> Duration | None:
         """How long until another try is worth it, as far as anybody knows."""
