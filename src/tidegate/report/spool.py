@@ -14,6 +14,7 @@ from tidegate.units import SECOND, format_bytes, format_duration, format_share
 __all__ = ["plan_text", "status_text"]
 
 _INDENT = 12
+_FAR_S = 30 * 86400.0  # who is asked today has no use for what is further away
 
 
 def status_text(status: SpoolStatus, *, width: int, color: bool = False) -> str:
@@ -68,15 +69,15 @@ def _lane(lane: LaneStatus) -> Iterator[tuple[str, str]]:
     yield "waits", _backlog(lane)
     if lane.backlog_records:
         yield "goes", _replay(lane)
-    yield "comes", f"{format_bytes(lane.live_rate)}/s, {lane.accepted:,} records accepted"
+    yield "comes", f"{format_bytes(lane.live_rate)}/s, {_records(lane.accepted)} accepted"
     yield "went", _delivered(lane)
     yield "disk", _disk(lane)
     if lane.refused:
         again = "" if lane.retry_after_s is None else f", come again in {_time(lane.retry_after_s)}"
-        yield "refused", f"{lane.refused:,} records{again}"
+        yield "refused", f"{_records(lane.refused)}{again}"
     yield "lost", _lost(lane)
     if lane.quarantined:
-        yield "set aside", f"{lane.quarantined:,} records that the sink would never take"
+        yield "set aside", f"{_records(lane.quarantined)} that the sink would never take"
     if lane.recovered:
         yield "recovered", lane.recovered
 
@@ -84,15 +85,17 @@ def _lane(lane: LaneStatus) -> Iterator[tuple[str, str]]:
 def _backlog(lane: LaneStatus) -> str:
     if not lane.backlog_records:
         return "nothing"
-    text = f"{lane.backlog_records:,} records, {format_bytes(lane.backlog_bytes)}"
+    text = f"{_records(lane.backlog_records)}, {format_bytes(lane.backlog_bytes)}"
     if lane.oldest_s is not None:
-        text += f", the oldest of {_time(lane.oldest_s)} ago"
+        text += f", the oldest {_time(lane.oldest_s)} old"
     if lane.endangered:
         text += f"; {lane.endangered:,} will be too old before their turn"
     return text
 
 
 def _replay(lane: LaneStatus) -> str:
+    if not lane.share_rate:
+        return f"not yet; gate {lane.gate}; {lane.turns}"
     text = f"{format_bytes(lane.replay_rate)}/s of {format_bytes(lane.share_rate)}/s allowed"
     if lane.budget_rate is not None:
         text += f", the fleet {format_bytes(lane.budget_rate)}/s"
@@ -106,7 +109,7 @@ def _replay(lane: LaneStatus) -> str:
 
 
 def _delivered(lane: LaneStatus) -> str:
-    text = f"{lane.delivered:,} records"
+    text = _records(lane.delivered)
     if lane.replayed:
         text += f", {lane.replayed:,} of them replayed"
     if lane.latency_s is not None:
@@ -114,7 +117,7 @@ def _delivered(lane: LaneStatus) -> str:
         if lane.baseline_s is not None:
             text += f", in peace {_time(lane.baseline_s)}"
     if lane.failed:
-        text += f"; {lane.failed:,} batches not taken, last: {lane.last_error}"
+        text += f"; {lane.failed:,} times a batch was not taken, the last time: {lane.last_error}"
     return text
 
 
@@ -125,7 +128,7 @@ def _disk(lane: LaneStatus) -> str:
     text += f", {format_bytes(lane.disk_free)} free"
     if lane.full:
         text += "; FULL"
-    elif lane.time_to_full_s is not None:
+    elif lane.time_to_full_s is not None and lane.time_to_full_s < _FAR_S:
         text += f"; full in {_time(lane.time_to_full_s)}"
     if lane.sync_p99_s is not None:
         text += f"; a sync takes {_time(lane.sync_p50_s or 0)}, 99 % {_time(lane.sync_p99_s)}"
@@ -137,6 +140,10 @@ def _lost(lane: LaneStatus) -> str:
     if lane.damaged:
         causes.append(f"{lane.damaged:,} blocks unreadable")
     return ", ".join(causes) if causes else "nothing"
+
+
+def _records(count: int) -> str:
+    return f"{count:,} record{'s' * (count != 1)}"
 
 
 def _time(seconds: float) -> str:

@@ -108,12 +108,12 @@ def test_a_replay_says_how_fast_it_goes_and_when_it_is_done() -> None:
     text = " ".join(status_text(STATUS, width=100).split())
     for words in (
         "RAMP for 1.5min: holds lease 2",
-        "18,000,000 records, 18GB, the oldest of 1h ago; 100 will be too old before their turn",
+        "18,000,000 records, 18GB, the oldest 1h old; 100 will be too old before their turn",
         "900kB/s of 1MB/s allowed, the fleet 4MB/s; gate open",
         "done in 5.56h, 2.0x the least time possible",
         "FULL",
         "12 records, come again in 30s",
-        "4 batches not taken, last: answered 503",
+        "4 times a batch was not taken, the last time: answered 503",
         "lost 5 expired",
         "2 records that the sink would never take",
         "3 blocks were damaged",
@@ -125,6 +125,12 @@ def test_a_replay_says_how_fast_it_goes_and_when_it_is_done() -> None:
 def test_no_line_is_wider_than_asked(width: int) -> None:
     lines = status_text(STATUS, width=width).splitlines()
     assert max(map(len, lines[1:])) <= width
+
+
+def test_what_may_not_go_yet_says_why() -> None:
+    held = msgspec.structs.replace(REPLAY, share_rate=0.0, gate="closed: nobody answers (a)")
+    text = " ".join(status_text(msgspec.structs.replace(STATUS, lanes=[held]), width=100).split())
+    assert "goes not yet; gate closed: nobody answers (a); holds lease 2" in text
 
 
 def test_without_an_end_in_sight_it_says_so() -> None:
