@@ -53,6 +53,6 @@ lint: .venv  ## style, types, layers, spelling
 bench: .venv  ## our simulator beside its peers, in CPU time; takes minutes
 	@$(BIN)/python benchmarks/run.py
 
-clean:  ## remove both environments and every cache
-	@rm -rf .venv .venv-peers .venv-guards .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+clean:  ## remove the environments and every cache
+	@rm -rf .venv .venv-peers .venv-guards .venv-spools .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
 	@find src tests docs benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -31,15 +31,15 @@ CALLS = 4_000  # in a round, per case
 Case = tuple[str, str, Callable[..., Any]]
 
 
-def prepare() -> None:
+def prepare(environment: Path = ENVIRONMENT, requirements: Path = REQUIREMENTS) -> None:
     """The environment with every peer, made once and again when the pins change."""
-    pins, made_from = REQUIREMENTS.read_text(), ENVIRONMENT / "made-from"
+    pins, made_from = requirements.read_text(), environment / "made-from"
     if made_from.exists() and made_from.read_text() == pins:
         return
-    print("making .venv-guards", file=sys.stderr)
-    venv.create(ENVIRONMENT, with_pip=True, clear=True)
-    pip = [str(ENVIRONMENT / "bin/python"), "-m", "pip", "install", "--quiet"]
-    subprocess.run([*pip, "-r", str(REQUIREMENTS), "hatchling", "editables"], check=True)
+    print(f"making {environment.name}", file=sys.stderr)
+    venv.create(environment, with_pip=True, clear=True)
+    pip = [str(environment / "bin/python"), "-m", "pip", "install", "--quiet"]
+    subprocess.run([*pip, "-r", str(requirements), "hatchling", "editables"], check=True)
     ours = ["--no-build-isolation", "--no-deps", "-e", str(ROOT)]
     subprocess.run([*pip, *ours], check=True)
     made_from.write_text(pins)
