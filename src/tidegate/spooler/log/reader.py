@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, final
 
 from tidegate.spooler.log.codec import Codec, DamagedError
 from tidegate.spooler.log.files import Files
-from tidegate.spooler.log.frame import RECORDS, Damage, Frame, Place, decode, walk
+from tidegate.spooler.log.frame import RECORDS, Damage, Frame, Head, Place, decode, walk
 from tidegate.spooler.log.segment import Segment
 from tidegate.spooler.record import Record
 
@@ -84,7 +84,7 @@ class _Gathered:
 class Reader:
     """Reads one log. Used by one thread at a time."""
 
-    __slots__ = ("_codec", "_damage", "_files", "_handle", "_log", "_open", "_positions")
+    __slots__ = ("_codec", "_damage", "_files", "_handle", "_kept", "_log", "_open", "_positions")
 
     def __init__(self, files: Files, codec: Codec, log: int) -> None:
         self._files: Final = files
@@ -93,6 +93,7 @@ class Reader:
         self._open: Segment | None = None
         self._handle = -1
         self._positions: dict[int, tuple[int, int]] = {}  # number: segment, offset of its frame
+        self._kept: tuple[Segment, Head, list[Record]] | None = None  # a frame read in part
         self._damage: set[tuple[int, int]] = set()  # what was counted: segment, offset
 
     def read(self, segments: Sequence[Segment], wanted: Wanted) -> Found:
@@ -102,6 +103,8 @@ class Reader:
         for segment in segments[at:]:
             if not got.may_go_to(segment.first):
                 break
+            if not self._take_kept(segment, got):
+                return got.found()
             for frame in self._frames(segment, got.number, wanted.bytes):
                 head = frame.head
                 if head.last < got.number:
@@ -114,17 +117,33 @@ class Reader:
                 except DamagedError:
                     self._count(segment, head.offset)
                     continue
-                more = got.take(records[got.number - head.first :])
-                at_next = head.end if got.number > head.last else head.offset
-                self._remember(got.number, segment, at_next)
-                if not more:
+                if not self._take(segment, head, records, got):
                     return got.found()
         return got.found()
+
+    def _take(self, segment: Segment, head: Head, records: list[Record], got: _Gathered) -> bool:
+        """Take what is wanted of a frame; keep it if something of it is left for the next time."""
+        more = got.take(records[got.number - head.first :])
+        left = got.number <= head.last
+        self._kept = (segment, head, records) if left else None
+        self._remember(got.number, segment, head.offset if left else head.end)
+        return more
+
+    def _take_kept(self, segment: Segment, got: _Gathered) -> bool:
+        """Go on with the frame of which something was left, if it is the one; False: enough."""
+        if self._kept is None:
+            return True
+        of, head, records = self._kept
+        if of is not segment or not head.first <= got.number <= head.last:
+            return True
+        return self._take(segment, head, records, got)
 
     def forget(self, segment: Segment) -> None:
         """The file is about to go."""
         if self._open is segment:
             self.close()
+        if self._kept is not None and self._kept[0] is segment:
+            self._kept = None
         serial = segment.serial
         self._positions = {n: at for n, at in self._positions.items() if at[0] != serial}
         self._damage = {place for place in self._damage if place[0] != serial}
@@ -133,6 +152,7 @@ class Reader:
         """Files have changed under the reader: it knows nothing any more."""
         self.close()
         self._positions.clear()
+        self._kept = None
 
     def close(self) -> None:
         """Give the file back that was read last."""

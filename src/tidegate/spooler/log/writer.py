@@ -301,11 +301,12 @@ class Writer:
 
 def _pieces(records: Sequence[Record], most: int) -> Iterator[tuple[int, Sequence[Record]]]:
     """The records in pieces of about so many bytes, each with its size."""
-    sizes = [RECORD_OVERHEAD + len(value) + len(key) for value, key, _ in records]
-    total = sum(sizes)
+    values, keys, _ = zip(*records, strict=True)
+    total = RECORD_OVERHEAD * len(records) + sum(map(len, values)) + sum(map(len, keys))
     if total <= most:
         yield HEADER_SIZE + total, records
         return
+    sizes = [RECORD_OVERHEAD + len(value) + len(key) for value, key, _ in records]
     start = size = 0
     for at, one in enumerate(sizes):
         if size and size + one > most:
