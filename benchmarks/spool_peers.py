@@ -164,7 +164,8 @@ def main() -> None:
     print(
         f"{python}, {os.cpu_count()} cores, {platform.machine()}; records of {RECORD:,} bytes,"
         f" so many a second; median of {rounds} interleaved rounds, ± half of what lay between"
-        f" them, and ours as a multiple of it; a sync of 1 kB in between took {p50:.2f} ms, p99 {p99:.2f} ms"
+        f" them, and ours as a multiple of it; a sync of 1 kB in between took {p50:.2f} ms, p99"
+        f" {p99:.2f} ms"
     )
     print(table(measured))
 
