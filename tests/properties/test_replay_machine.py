@@ -1,7 +1,7 @@
 """Any sequence of events of a lane, against what must hold before a byte of backlog goes."""
 
 from random import Random
-from typing import Final
+from typing import Final, get_args
 
 import pytest
 from hypothesis import strategies as st
@@ -27,10 +27,10 @@ class ReplayMachine(RuleBasedStateMachine):
 
     @initialize(
         through=st.sampled_from([None, "nats://a:1", "slots"]),
-        order=st.sampled_from(["live", "live", "kept"]),
+        order=st.sampled_from(get_args(settings.LaneOrder)),
         cap=st.sampled_from([0.5, 1.0, 3.0]),
     )
-    def begin(self, through: str | None, order: str, cap: float) -> None:
+    def begin(self, through: str | None, order: settings.LaneOrder, cap: float) -> None:
         lane = settings.Lane(
             to="file:x",
             order=order,
@@ -61,9 +61,18 @@ class ReplayMachine(RuleBasedStateMachine):
     def pass_time(self, after: int) -> None:
         self.live(after)
 
-    @rule(seconds=st.integers(1, 20), whole=st.booleans())
+    @rule(after=st.sampled_from([250, 1000, 5000]))
+    def sleep(self, after: int) -> None:
+        """Nobody wakes it: what time has ended must have ended all the same."""
+        self.now += after * MILLISECOND
+
+    @rule(seconds=st.sampled_from([1, 20, 30]), whole=st.sampled_from([True, True, False]))
     def live_well(self, seconds: int, whole: bool) -> None:
         """A stretch in which all is well, so that gates open and something can go wrong."""
+        self.held = False
+        self.lane.free(self.now)
+        if whole:
+            self.leave_behind(10**9)
         for _ in range(4 * seconds):
             self.live(250)
             if whole and (self.looked is None or self.now - self.looked >= SECOND):
@@ -79,7 +88,7 @@ class ReplayMachine(RuleBasedStateMachine):
         self.lane.on_live(self.now, LIVE * after_ms // 1000)
         self.lane.on_wakeup(self.now)
 
-    @rule(size=st.sampled_from([0, 1, 10_000, 10**7, 10**9]))
+    @rule(size=st.sampled_from([0, 1, 10_000, 10**9, 10**9, 10**9]))
     def leave_behind(self, size: int) -> None:
         self.backlog = size
         self.lane.on_backlog(self.now, size)
@@ -161,11 +170,13 @@ class ReplayMachine(RuleBasedStateMachine):
         if self.lane.errand(self.now) is not None:
             self.lane.on_lost(self.now)
 
-    @rule()
-    def hold(self) -> None:
-        self.held = True
+    @rule(keeps=st.booleans())
+    def hold(self, keeps: bool) -> None:
         self.lane.hold(self.now, "by hand")
         assert self.lane.allowance(self.now) == 0
+        self.held = keeps
+        if not keeps:
+            self.lane.free(self.now)
 
     @rule()
     def free(self) -> None:
@@ -211,6 +222,7 @@ class ReplayMachine(RuleBasedStateMachine):
 
     @invariant()
     def changes_follow_the_table_one_after_the_other(self) -> None:
+        state = self.lane.state(self.now)
         for change in self.lane.drain_transitions():
             if change.policy == "replay":
                 assert change.before == self.at
@@ -218,7 +230,7 @@ class ReplayMachine(RuleBasedStateMachine):
                 assert after in TRANSITIONS[self.at]
                 assert change.reason
                 self.at = after
-        assert self.lane.state(self.now) is self.at
+        assert state is self.at
 
     @invariant()
     def what_it_says_is_so(self) -> None:
