@@ -53,10 +53,8 @@ def _plan(name: str, plan: Plan | None) -> Iterator[tuple[str, str]]:
             "" if plan.likely is None else f", {plan.likely / plan.least:.1f} times that with care"
         )
         yield "least", f"{format_duration(plan.least)} if the sink gave all it can spare{ratio}"
-    yield (
-        "uses",
-        f"{format_share(plan.utilisation)} of the sink, by {plan.turns} turn{'s' * (plan.turns > 1)} at a time",
-    )
+    turns = f"{plan.turns} turn{'s' * (plan.turns > 1)} at a time"
+    yield "uses", f"{format_share(plan.utilisation)} of the sink, by {turns}"
     yield "after loss", f"without one broker the sink takes {plan.after_loss:.3g}x the live rate"
     yield "storage", f"{format_bytes(plan.age_bytes)} on each collector until records are too old"
     if plan.too_old:
