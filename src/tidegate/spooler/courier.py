@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, final
 
 from tidegate.core.bounds import Bounds
+from tidegate.core.lane import SPILL
 from tidegate.core.outcome import SUCCESS, Permit, Rejection
 from tidegate.core.replay import Replay
 from tidegate.runtime.clock import current
@@ -103,6 +104,9 @@ class Courier:
         while not self._stopping:
             rings, now = self._bell.rings, current().now()
             batch = await self._shelf.next_live()
+            if batch is None and self._replay.state(now) is SPILL:
+                # Somebody has to try the sink, and nothing new comes: a full lane takes nothing.
+                batch = await self._shelf.next_canary()
             if batch is None:
                 await self._bell.heard(rings, self._shelf.bisection.next_wakeup(now))
                 continue

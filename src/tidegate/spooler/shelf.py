@@ -71,6 +71,10 @@ class Shelf:
         """The next of the backlog, of `most` bytes (but always one record)."""
         return await self._next(0, self.border, min(most, self._batch))
 
+    async def next_canary(self) -> Batch | None:
+        """One record of the backlog to try a sick sink with, when nothing live waits."""
+        return await self.next_backlog(1)
+
     # Private parts.
 
     def _bytes(self, above: int, upto: int) -> int:
