@@ -155,8 +155,11 @@ class DiskKeep:
         return self._log.usage()
 
     def space(self) -> Space:
-        """The disk."""
-        return self._log.space()
+        """The disk; one that cannot be asked (its directory is gone) has no room."""
+        try:
+            return self._log.space()
+        except OSError:
+            return Space(total=1, free=0)
 
     def sync_times(self) -> SyncTimes | None:
         """How fast it is."""

@@ -65,6 +65,7 @@ async def _serve(
         door = Door(spool, settings.door, token=token, rng=Random())
         host, port = listener.getsockname()[:2]
         server = _Server(configured(door, host, port))
+        spool.died = server.end
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, server.end)

@@ -9,7 +9,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
@@ -55,6 +55,8 @@ class Spool:
         self._lanes: Final[dict[str, Lane]] = {}
         self._tasks: Final[list[asyncio.Task[None]]] = []
         self._began = current().now()
+        self.died: Callable[[], None] | None = None
+        """Called when a lane has died of a bug; what it died of is raised at the end."""
         self.collector: Final = spool.collector or socket.gethostname()
         self.directory: Final = base / spool.directory
 
@@ -68,7 +70,7 @@ class Spool:
             undo.pop_all()
         for lane_at_work in self._lanes.values():
             task = asyncio.create_task(lane_at_work.run(), name=f"lane {lane_at_work.name}")
-            task.add_done_callback(_tell_of_bugs)
+            task.add_done_callback(self._on_end)
             self._tasks.append(task)
         return self
 
@@ -181,7 +183,9 @@ class Spool:
         except TimeoutError:
             pass
 
-
-def _tell_of_bugs(task: "asyncio.Task[None]") -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        _log.error("%s has died, records are only kept: %r", task.get_name(), error)
+    def _on_end(self, task: "asyncio.Task[None]") -> None:
+        """A lane ends by itself only of a bug of ours: say so, and let nobody think it works."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("%s has died, and its records are only kept: %r", task.get_name(), error)
+            if self.died is not None:
+                self.died()

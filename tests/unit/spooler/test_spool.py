@@ -1,16 +1,18 @@
 """Lanes of one process share a disk and a name; each has its own log, and none takes another's."""
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from tidegate.errors import SettingsError
+from tidegate.errors import SettingsError, SpoolError
 from tidegate.settings.spool import Lane
 from tidegate.settings.spool import Spool as Settings
 from tidegate.spooler.door.keeper import Accepted
 from tidegate.spooler.record import Record
+from tidegate.spooler.shelf import Shelf
 from tidegate.spooler.spool import Spool
 from tidegate.spooler.status import SpoolStatus
 
@@ -52,6 +54,34 @@ def test_a_lane_that_cannot_be_opened_leaves_none_open(tmp_path: Path) -> None:
 
     asyncio.run(main())
     assert (tmp_path / "a").read_text() == "1\n"
+
+
+def test_a_directory_that_is_gone_takes_nothing_and_kills_nothing(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Spool(settings(a=Lane(to="file:a")), tmp_path, linger_s=0.0) as spool:
+            shutil.rmtree(tmp_path / "spool")
+            with pytest.raises(SpoolError, match="cannot write to"):
+                await spool.accept("a", [Record(b"1")])
+            assert spool.status().lanes[0].disk_free == 0
+
+    asyncio.run(main())
+
+
+def test_a_lane_that_dies_of_a_bug_says_so_and_what_it_died_of_is_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    died: list[bool] = []
+
+    async def main() -> None:
+        async with Spool(settings(a=Lane(to="file:a")), tmp_path, linger_s=0.0) as spool:
+            spool.died = lambda: died.append(True)
+            while not died:
+                await asyncio.sleep(0)
+
+    monkeypatch.setattr(Shelf, "next_live", lambda self: 1 / 0)
+    with pytest.raises(ExceptionGroup) as raised:
+        asyncio.run(main())
+    assert raised.group_contains(ZeroDivisionError)
 
 
 def test_the_share_of_a_lane_is_not_for_others(tmp_path: Path) -> None:
