@@ -20,6 +20,9 @@ __all__ = [
     "Hop",
     "Hysteresis",
     "JourneyDependencies",
+    "LanePlan",
+    "LaneResult",
+    "LaneWay",
     "Loop",
     "Measure",
     "Removal",
@@ -260,6 +263,71 @@ class JourneyDependencies(msgspec.Struct, frozen=True, kw_only=True):
     removals: list[Removal]
 
 
+class LaneWay(msgspec.Struct, frozen=True, kw_only=True):
+    """One way in which a fleet could replay a lane's backlog, and what comes of it.
+
+    Rates are multiples of what is sent live. `peak` is the most that was sent in a second, and
+    `peak_of_capacity` that by what the sink could take. `lost` and `late` (not taken at the first
+    try) are shares of the live records of the hour that begins when the sink is back. `drained`
+    and `of_limit` (how many times the least possible) are None if the backlog is never gone. The
+    lists are one run of seed `seed`: what was sent, and what the sink could take.
+    """
+
+    way: str
+    configured: bool
+    peak: Measure
+    peak_of_capacity: Measure
+    lost: Measure
+    late: Measure
+    drained: Measure | None
+    of_limit: Measure | None
+    p99: Measure
+    overload: Measure
+    resent: Measure
+    holds: bool
+    seconds: list[float]
+    sent: list[float]
+    capacity: list[float]
+    seed: int
+
+
+class LanePlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be known of a replay without any luck.
+
+    `backlog` is of the whole fleet, `needs` what each collector must be able to keep, both in
+    bytes. `limit` is the least possible time to the end, `likely` that of a replay behind a gate,
+    at the lane's pace and in turns of which `turns` at a time would use the sink; None if there is
+    no end. `spare` is what the sink takes without one of its brokers, as a multiple of what is
+    sent live: at 1x and below, no time can be promised. `kept_for` is how long an outage may be
+    until a collector's bound is met, None if it has none in bytes. `too_old` is the share of the
+    backlog that is older than the lane keeps it before its turn comes.
+    """
+
+    backlog: Measure
+    limit: Measure | None
+    likely: Measure | None
+    spare: Measure
+    needs: Measure
+    kept_for: Measure | None
+    too_old: Measure
+    turns: int
+    says: list[str]
+
+
+class LaneResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of one lane of a spool when its sink is back."""
+
+    lane: str
+    where: str
+    verdict: Verdict
+    says: str
+    plan: LanePlan
+    ways: list[LaneWay]
+    fix: str
+    yaml: str
+    assumptions: list[str]
+
+
 class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
     """The whole answer of `tidegate check`, in the order in which it is read."""
 
@@ -280,6 +348,7 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
     skipped: list[str]
     audit: list[AuditFinding]
     journeys: list[JourneyDependencies] = []
+    lanes: list[LaneResult] = []
     hysteresis: Hysteresis | None
     unknowns: list[UnknownEffect]
     holds_in: Measure | None

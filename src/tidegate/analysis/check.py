@@ -39,11 +39,13 @@ from tidegate.analysis.results import (
 )
 from tidegate.analysis.runs import Run, Runner, Spec
 from tidegate.analysis.scale import choose_scale
+from tidegate.analysis.spool import check_spool
 from tidegate.analysis.statistics import settled
 from tidegate.analysis.uncertainty import effects, holding
 from tidegate.findings import (
     CheckReport,
     Cure,
+    LaneResult,
     Measure,
     TriggerResult,
     UnknownEffect,
@@ -106,11 +108,12 @@ class Check:
         self.graph: Final = Graph(self.system)
         self.binding: Final = binding_service(self.graph)
         self.loop: Final = sustaining_loop(self.graph, self.binding) if self.binding else None
-        self.assumed: Final = not self.system.triggers
+        self.assumed: Final = bool(self.system.services) and not self.system.triggers
         self.skipped: Final[list[str]] = []
         self.rest: list[Run] = []
         self.triggers: Final[list[TriggerResult]] = []
         self.cures: Final[list[Cure]] = []
+        self.lanes: Final[list[LaneResult]] = []
         self.unknowns: list[UnknownEffect] = []
         self.holds_in: Measure | None = None
         self.disagreements: Final[list[str]] = []
@@ -124,12 +127,10 @@ class Check:
     def run(self) -> CheckReport:
         """Everything, in order; Ctrl-C ends it early with what is known."""
         try:
-            self._at_rest()
-            for name, trigger in self._named.triggers.items():
-                self._one_trigger(name, trigger)
-            self._try_actions()
-            self._try_cures()
-            self._vary_unknowns()
+            if self.system.spool is not None:
+                self.lanes.extend(check_spool(self.system.spool, self.runner, self.seed))
+            if self.system.services:
+                self._services()
         except KeyboardInterrupt:
             self.interrupted = True
             self.runner.close()
@@ -140,6 +141,14 @@ class Check:
         return summary.report(self, version=__version__)
 
     # Private parts.
+
+    def _services(self) -> None:
+        self._at_rest()
+        for name, trigger in self._named.triggers.items():
+            self._one_trigger(name, trigger)
+        self._try_actions()
+        self._try_cures()
+        self._vary_unknowns()
 
     def _with_triggers(self) -> System:
         if not self.assumed:

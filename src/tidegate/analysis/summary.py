@@ -26,18 +26,25 @@ if TYPE_CHECKING:
 __all__ = ["report"]
 
 _INTERRUPTED: Final = 130  # what a shell says of a command that Ctrl-C has ended
+_BADNESS: Final[dict[Verdict, int]] = {
+    "stable": 0,
+    "not judged": 1,
+    "vulnerable": 2,
+    "fails": 3,
+    "collapses by itself": 4,
+}
 _LAST: Final = 60  # seconds at the end of a run without a trigger that are judged
 
 
 def report(check: "Check", *, version: str) -> CheckReport:
     """The whole report from what the check knows."""
-    verdict = _verdict(check)
+    verdict, says = _judged(check)
     worst = _worst(check.triggers)
     return CheckReport(
         version=version,
         source=check.source,
         verdict=verdict,
-        says=_sentence(check, verdict, worst) + _where(check, verdict),
+        says=says,
         thin=list(check.thin),
         harm_ratio=worst.harm_ratio if worst else None,
         falls=sorted({fall.client for t in check.triggers for fall in t.falls}),
@@ -50,6 +57,7 @@ def report(check: "Check", *, version: str) -> CheckReport:
         skipped=check.skipped,
         audit=audit(check.system),
         journeys=dependencies(check.system),
+        lanes=check.lanes,
         hysteresis=_hysteresis(check),
         unknowns=check.unknowns,
         holds_in=check.holds_in,
@@ -72,6 +80,21 @@ def _exit_code(check: "Check", verdict: Verdict) -> int:
     if verdict in {"vulnerable", "not judged"} and check.fail_on_vulnerable:
         return 1
     return _INTERRUPTED if check.interrupted else 0
+
+
+def _judged(check: "Check") -> tuple[Verdict, str]:
+    """The worst of the services and of the lanes has the word, and the sentence."""
+    lane = max(check.lanes, key=lambda lane: _BADNESS[lane.verdict], default=None)
+    if check.system.services or check.system.spool is None:
+        verdict = _verdict(check)
+        if lane is None or _BADNESS[lane.verdict] <= _BADNESS[verdict]:
+            says = _sentence(check, verdict, _worst(check.triggers))
+            return verdict, says + _where(check, verdict)
+    if lane is not None:
+        return lane.verdict, f"{lane.lane}: {lane.says}"
+    if check.interrupted:
+        return "not judged", "stopped before any replay was tried to its end"
+    return "not judged", "no lane of the spool says of which fleet it is one; write its `fleet`"
 
 
 def _worst(triggers: list[TriggerResult]) -> TriggerResult | None:
@@ -208,4 +231,6 @@ def _disagreements(check: "Check") -> list[str]:
 
 
 def _seeds(check: "Check") -> list[int]:
-    return sorted({run.spec_seed for runs in check.runs.values() for run in runs})
+    seeds = {run.spec_seed for runs in check.runs.values() for run in runs}
+    lanes = {check.seed + i for lane in check.lanes for i in range(lane.ways[0].peak.runs)}
+    return sorted(seeds | lanes)

@@ -113,24 +113,27 @@ def timeline(run: Timeline, *, key: str, of: str) -> Markup:
 
 def overlay(
     series: Sequence[Series],
-    window: tuple[float, float],
+    window: tuple[float, float] | None,
     *,
     key: str,
     title: str,
     says: str,
     how: str,
+    every: float = 1.0,
 ) -> Markup:
-    """Rates of several runs of the same seconds over each other, from second 0; `window` shaded."""
-    starts = [float(second) for second in range(max(len(one.values) for one in series))]
-    across = _time_axis(0.0, starts[-1] + 1)
-    up = _axis(0, max(v for s in series for v in s.values if v is not None), rate, 4)
-    inside = ["yes" if window[0] <= at < window[1] else "no" for at in starts]
+    """Several runs over each other from second 0 on, a point `every` so many; `window` shaded."""
+    starts = [every * point for point in range(max(len(one.values) for one in series))]
+    across = _time_axis(0.0, starts[-1] + every)
+    up = _axis(0, max(v for s in series for v in s.values if v is not None), series[0].form, 4)
+    inside = None
+    if window is not None:
+        inside = ["yes" if window[0] <= at < window[1] else "no" for at in starts]
     return _figure(
         key=key,
         title=title,
         says=says,
         plot=_plot(key, title, says, across, up, starts, series, window=window),
-        legend=_legend(series, [], shaded="the trigger lasts"),
+        legend=_legend(series, [], shaded=None if window is None else "the trigger lasts"),
         table=_table("from", starts, series, _instant, inside),
         how=how,
     )

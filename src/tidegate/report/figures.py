@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from tidegate.findings import Measure
-from tidegate.units import SECOND, format_duration
+from tidegate.units import SECOND, format_bytes, format_duration
 
 __all__ = [
     "clean",
@@ -114,6 +114,7 @@ def _factor(value: float) -> str:
 _FORMS: Final[dict[str, Callable[[float], str]]] = {
     "share": share,
     "s": duration,
+    "bytes": format_bytes,
     "/s": rate,
     "x": _factor,
 }

@@ -29,6 +29,7 @@ from tidegate.report.figures import (
     sentence,
     share,
 )
+from tidegate.report.lanes import lanes_section, of_spool_alone
 from tidegate.report.markup import Markup, el, join, lines
 from tidegate.report.words import (
     action_name,
@@ -56,7 +57,7 @@ def render(report: CheckReport) -> str:
     sections = [section for part in _PARTS if (section := part(report)) is not None]
     return page.document(
         f"{report.verdict}: {report.source} (tidegate check)",
-        el("a", "Skip to what was found", href="#why", class_="skip"),
+        el("a", "Skip to what was found", href=f"#{sections[0][0]}", class_="skip"),
         _header(report),
         el("main", *(el("section", *content, id=key) for key, content in sections)),
     )
@@ -81,7 +82,9 @@ def _header(report: CheckReport) -> Markup:
 Section = tuple[str, Sequence[str | None]]
 
 
-def _why(report: CheckReport) -> Section:
+def _why(report: CheckReport) -> Section | None:
+    if of_spool_alone(report):
+        return None
     labels = ("Harm, against the same without retries", "Falls and need not", "Stays down")
     cards = [
         el(
@@ -187,7 +190,9 @@ def _journey(journey: JourneyDependencies) -> Markup:
     )
 
 
-def _triggers(report: CheckReport) -> Section:
+def _triggers(report: CheckReport) -> Section | None:
+    if of_spool_alone(report):
+        return None
     ranked = triggers_worst_first(report.triggers)
     if not ranked:
         return "triggers", (el("h2", "Triggers"), el("p", "None was tried."))
@@ -370,4 +375,14 @@ def _made(report: CheckReport) -> Section:
     )
 
 
-_PARTS = (_why, _services, _journeys, _triggers, _cures, _audit, _unknowns, _made)
+_PARTS = (
+    _why,
+    lanes_section,
+    _services,
+    _journeys,
+    _triggers,
+    _cures,
+    _audit,
+    _unknowns,
+    _made,
+)

@@ -166,7 +166,7 @@ _COLOURS: Final = {
     "RECOVERS": _GOOD,
     "UNHARMED": _GOOD,
 }
-_SECTIONS: Final = ("SERVICES", "TRIGGERS", "GETTING OUT", "CURES", "AUDIT")
+_SECTIONS: Final = ("SERVICES", "TRIGGERS", "GETTING OUT", "CURES", "AUDIT", "LANE")
 _HEADS: Final = re.compile(rf"^( *)({'|'.join((*_COLOURS, *_SECTIONS))})(?=[ :]|$)", re.MULTILINE)
 
 

@@ -21,6 +21,7 @@ from tidegate.report.figures import (
     share,
     some,
 )
+from tidegate.report.lanes import lanes_text, of_spool_alone
 from tidegate.report.terminal import Columns, hang, paint, wrap
 from tidegate.report.words import (
     action_name,
@@ -79,6 +80,8 @@ def _verdict(report: CheckReport, width: int) -> list[str]:
 
 
 def _why(report: CheckReport, width: int) -> list[str]:
+    if of_spool_alone(report):
+        return []
     harm, falls, stays = three_numbers(report)
     # Whoever falls is named in the sentence itself.
     known = falls.long if report.falls and falls.long else f"{falls.short}: {falls.long}"
@@ -155,6 +158,8 @@ def _service(facts: ServiceFacts) -> tuple[str, ...]:
 def _triggers(report: CheckReport, width: int) -> list[str]:
     """The worst with their clients, in one table; a few more in a line each; the rest counted."""
     ranked = triggers_worst_first(report.triggers)
+    if of_spool_alone(report):
+        return []
     if not ranked:
         return hang("TRIGGERS", "none was tried", width, _LABEL)
     told = ranked[:_TRIGGERS]
@@ -344,6 +349,7 @@ def _more(count: int, noun: str, width: int) -> list[str]:
 _PARTS: Final[tuple[Callable[[CheckReport, int], list[str]], ...]] = (
     _verdict,
     _why,
+    lanes_text,
     _services,
     _triggers,
     _way_out,

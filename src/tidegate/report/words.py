@@ -63,7 +63,7 @@ class Headline(NamedTuple):
 
 def modelled(report: CheckReport) -> str:
     """What kind of figures these are. Said once, above all of them."""
-    if not report.triggers:
+    if not report.triggers and not report.lanes:
         return f"Computed from {clean(report.source)}: no trigger was simulated."
     return (
         f"Modelled from {clean(report.source)}: simulated unless marked, (lowest..highest) of the"

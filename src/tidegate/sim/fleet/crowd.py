@@ -69,7 +69,7 @@ class Some(NamedTuple):
         """Those who have their turn."""
         case = self.case
         waiting = -(-left * case.collectors // case.backlog) if case.backlog else 0
-        return min(self.turns, waiting) * case.speed * case.live / case.collectors
+        return min(self.turns, waiting) * case.one
 
 
 @final
@@ -87,7 +87,7 @@ class EachAimd:
     def __init__(self, case: Case, seed: int) -> None:
         self._rng: Final = Streams(seed).stream("each")
         self._live: Final = case.live / case.collectors
-        self._speed: Final = case.speed
+        self._most: Final = case.speed * case.live / case.collectors
         used = min(0.95, case.live / case.capacity)
         self._slow_s: Final = self._SLOW * BASE_S / (1 - used)
         self._rates: Final = [0.01 * self._live] * case.collectors
@@ -109,8 +109,7 @@ class EachAimd:
         for place, rate in enumerate(self._rates):
             slow = latency_s * self._rng.gauss(1.0, 0.1) > self._slow_s
             if not slow and failed <= _FEW:
-                more = rate + self._MORE * self._live
-                self._rates[place] = min(more, self._speed * self._live)
+                self._rates[place] = min(rate + self._MORE * self._live, self._most)
             elif now_s - self._cut[place] >= self._PAUSE:
                 self._cut[place] = now_s
                 self._rates[place] = max(0.01 * self._live, rate * 0.5)
@@ -173,8 +172,9 @@ class Crowd:
         replay = min(self.left, self._law.rate(now, sink, self.left) * STEP_S)
         return Sent(sum(due), replay, fresh)
 
-    def on_sent(self, now: Instant, sent: Sent, failed: float) -> None:  # noqa: ARG002
+    def on_sent(self, now: Instant, sent: Sent, sink: Sink) -> None:  # noqa: ARG002
         """What failed of the backlog stays there; of live records it is tried again, or not."""
+        failed = sink.failed
         self.left -= sent.replay * (1 - failed)
         tried = self._again.popleft()
         due = [0.0] + [amount * failed for amount in tried[:-1]]

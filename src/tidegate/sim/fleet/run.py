@@ -42,8 +42,8 @@ class Fleet(Protocol):
         """What goes in the step that begins now; the sink may be looked at, not changed."""
         ...
 
-    def on_sent(self, now: Instant, sent: Sent, failed: float) -> None:
-        """Of it, the share `failed` was refused or too late; collectors see that a second later."""
+    def on_sent(self, now: Instant, sent: Sent, sink: Sink) -> None:
+        """The sink has what it was sent: `failed` says what became of it."""
         ...
 
 
@@ -55,6 +55,8 @@ class Ran(NamedTuple):
     `late` (not taken at the first try) are of the live records of the first hour. `p99_s` is of
     live records over the whole run. `overload_s`: more was sent than 1.05 x capacity. `resent` is
     what was replayed in vain, as a share of the backlog. `drained_s` is None if it never was.
+    `cruise` is how fast the backlog went from its half to its last tenth, None if it did not.
+    The curve has the most that was sent and the least that could be taken from each second on.
     """
 
     peak: float
@@ -66,6 +68,7 @@ class Ran(NamedTuple):
     p99_s: float
     overload_s: float
     resent: float
+    cruise: float | None = None
     seconds: tuple[float, ...] = ()
     sent: tuple[float, ...] = ()
     capacity: tuple[float, ...] = ()
@@ -91,18 +94,22 @@ def limit_s(case: Case, most_s: float) -> float | None:
     return step * STEP_S
 
 
-def run(case: Case, fleet: Fleet, *, seed: int, most_s: float) -> Ran:
-    """Let the fleet of a case run until its backlog is gone, or for `most_s`."""
+def run(case: Case, fleet: Fleet, *, seed: int, most_s: float, watched_s: float = HOUR_S) -> Ran:
+    """Let the fleet of a case run until its backlog is gone, or for `most_s`.
+
+    `watched_s` stands for the hour of which the live records are counted.
+    """
     sink = Sink(case, Streams(seed).stream("sink"))
-    tally = _Tally(case)
+    hour = round(watched_s / STEP_S)
+    tally = _Tally(case, hour)
     step, drained = 0, None
-    steps, hour = round(most_s / STEP_S), round(HOUR_S / STEP_S)
+    steps = round(most_s / STEP_S)
     while step < steps and (drained is None or step < hour):
         now = step * STEP
         sent = fleet.send(now, sink)
         sink.step(sent.live + sent.replay)
-        fleet.on_sent(now, sent, sink.failed)
-        tally.add(sent, sink)
+        fleet.on_sent(now, sent, sink)
+        tally.add(sent, sink, fleet.left)
         step += 1
         if step <= hour:
             tally.lost = fleet.lost
@@ -114,26 +121,31 @@ def run(case: Case, fleet: Fleet, *, seed: int, most_s: float) -> Ran:
 class _Tally:
     """What is counted while it runs."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, hour: int) -> None:
         self.case: Final = case
+        self._hour: Final = hour  # in steps
         self.lost = 0.0  # within the first hour
         self._steps = self._over = 0
+        self._half = self._tenth = 0  # the last steps with more than that left
         self._late = self._fresh = 0.0
         self._vain = 0.0
         self._peak = self._peak_of_capacity = 0.0
-        self._second: list[float] = []
         self._sent: list[float] = []
         self._capacity: list[float] = []
         self._latency: list[float] = []
 
-    def add(self, sent: Sent, sink: Sink) -> None:
+    def add(self, sent: Sent, sink: Sink, left: float) -> None:
+        if left > self.case.backlog / 2:
+            self._half = self._steps
+        if left > self.case.backlog / 10:
+            self._tenth = self._steps
         offered = (sent.live + sent.replay) / STEP_S
         self._sent.append(offered)
         self._capacity.append(sink.capacity)
         self._latency.append(sink.latency_s)
         self._over += offered > 1.05 * sink.capacity
         self._vain += sent.replay * sink.failed
-        if self._steps < HOUR_S / STEP_S:
+        if self._steps < self._hour:
             self._fresh += self.case.live * STEP_S
             # What was kept back (a breaker was open) is late too.
             self._late += self.case.live * STEP_S - sent.fresh * (1 - sink.failed)
@@ -159,7 +171,16 @@ class _Tally:
             p99_s=latency[int(0.99 * (len(latency) - 1))],
             overload_s=self._over * STEP_S,
             resent=self._vain / self.case.backlog if self.case.backlog else 0.0,
+            cruise=self._cruise(drained),
             seconds=tuple(float(i) for i in range(0, len(sums), every)),
-            sent=tuple(s / live for s in sums[::every]),
-            capacity=tuple(self._capacity[i * second] / live for i in range(0, len(sums), every)),
+            sent=tuple(max(sums[i : i + every]) / live for i in range(0, len(sums), every)),
+            capacity=tuple(
+                min(self._capacity[i * second : (i + every) * second]) / live
+                for i in range(0, len(sums), every)
+            ),
         )
+
+    def _cruise(self, drained: float | None) -> float | None:
+        if drained is None or self._tenth == self._half:
+            return None
+        return 0.4 * self.case.backlog / self.case.live / ((self._tenth - self._half) * STEP_S)

@@ -48,8 +48,9 @@ class Case(NamedTuple):
     `live` is what all collectors together send in bytes a second, `backlog` the bytes that wait on
     their disks, `record` the size of one record. `capacity` is what the sink takes in health and
     `collapsed` the least it comes down to, both in bytes a second. `health` is that of the
-    beginning; `lost` from when to when one broker is away, in seconds. A collector replays at most
-    `speed` times as fast as its own live records come.
+    beginning; `lost` from when to when one broker is away, in seconds. All collectors at once
+    replay at most `speed` times as fast as live records come; one alone its part of that, unless
+    `each` says how many bytes a second: so a few can stand for many.
     """
 
     live: float
@@ -62,6 +63,12 @@ class Case(NamedTuple):
     speed: float = 12.0
     health: float = 1.0
     lost: tuple[float, float] | None = None
+    each: float | None = None
+
+    @property
+    def one(self) -> float:
+        """How many bytes a second one collector can replay."""
+        return self.speed * self.live / self.collectors if self.each is None else self.each
 
 
 class Seen(NamedTuple):
@@ -85,7 +92,9 @@ class Sink:
         "capacity",
         "failed",
         "health",
+        "late",
         "latency_s",
+        "refused",
     )
 
     def __init__(self, case: Case, rng: Random) -> None:
@@ -95,7 +104,9 @@ class Sink:
         self._line = 0.0  # bytes that wait
         self.health = case.health
         self.capacity = self._capacity()
-        self.failed = 0.0  # share of what came in the last step that was refused or came too late
+        # Of what came in the last step: the share that was refused, that of the rest which was
+        # answered too late, and both together.
+        self.refused = self.late = self.failed = 0.0
         self.latency_s = BASE_S
         first = Seen(0.0, BASE_S / (1 - case.live / case.capacity)) if self._has_room else _BUSY
         self._past: Final[deque[Seen]] = deque([first] * _LATE)
@@ -110,8 +121,8 @@ class Sink:
         over = max(0.0, line - _LINE_S * capacity)
         self._line = line - over
         wait_s = (waited + self._line) / 2 / capacity
-        refused = min(1.0, over / offered) if offered else 0.0
-        late = min(1.0, max(0.0, 1.5 - PATIENCE_S / wait_s)) if wait_s > 0 else 0.0
+        refused = self.refused = min(1.0, over / offered) if offered else 0.0
+        late = self.late = min(1.0, max(0.0, 1.5 - PATIENCE_S / wait_s)) if wait_s > 0 else 0.0
         self.failed = refused + (1 - refused) * late
         self.latency_s = BASE_S / (1 - min(offered / room, _BUSIEST)) + wait_s
         self._heal(offered / room)

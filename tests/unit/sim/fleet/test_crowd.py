@@ -69,7 +69,9 @@ def test_who_is_not_told_of_a_pause_comes_back_with_a_blow() -> None:
 def send(crowd: Crowd, failing: list[float]) -> None:
     sink = Sink(CASE, Random(1))
     for step, failed in enumerate(failing):
-        crowd.on_sent(step * STEP, crowd.send(step * STEP, sink), failed)
+        sent = crowd.send(step * STEP, sink)
+        sink.failed = failed
+        crowd.on_sent(step * STEP, sent, sink)
 
 
 def test_a_live_record_is_tried_four_times_and_then_lost() -> None:

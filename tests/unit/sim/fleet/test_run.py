@@ -21,9 +21,9 @@ class Steady:
         live = self.case.live * STEP_S
         return Sent(live, min(self.left, self.step), live)
 
-    def on_sent(self, now: Instant, sent: Sent, failed: float) -> None:
-        self.left -= sent.replay * (1 - failed)
-        self.lost += sent.live * failed
+    def on_sent(self, now: Instant, sent: Sent, sink: Sink) -> None:
+        self.left -= sent.replay * (1 - sink.failed)
+        self.lost += sent.live * sink.failed
 
 
 def test_the_limit_is_the_backlog_by_what_is_left_of_capacity() -> None:
@@ -45,6 +45,7 @@ def test_a_steady_replay_with_room_harms_nobody() -> None:
     ran = run(CASE, Steady(CASE, 0.5e6), seed=1, most_s=HOURS)
     assert ran.drained_s == pytest.approx(1800)
     assert ran.of_limit == pytest.approx(2)
+    assert ran.cruise == pytest.approx(0.5)
     assert ran.peak == pytest.approx(1.5)
     assert ran.peak_of_capacity == pytest.approx(0.75)
     assert (ran.lost, ran.late, ran.overload_s, ran.resent) == (0, 0, 0, 0)
@@ -54,6 +55,7 @@ def test_a_steady_replay_with_room_harms_nobody() -> None:
 def test_one_that_overloads_is_counted_as_such() -> None:
     ran = run(CASE, Steady(CASE, 12e6), seed=1, most_s=600)
     assert ran.drained_s is None
+    assert ran.cruise is None
     assert ran.of_limit is None
     assert ran.peak == pytest.approx(13)
     assert ran.lost > 0.5
