@@ -93,12 +93,12 @@ class Door:
 
     async def _records(self, request: Request) -> Response:
         lane = self._lane(request)
-        count, kept = await self._intake.take(lane, request)
+        kept = await self._intake.take(lane, request)
         document = {
             "lane": lane,
-            "accepted": count,
-            "first": kept.first,
-            "durable": kept.durable,
+            "accepted": kept.records,
+            "first": kept.accepted.first,
+            "durable": kept.accepted.durable,
         }
         return Response(msgspec.json.encode(document), 202, media_type=_JSON)
 

@@ -23,6 +23,7 @@ from tidegate.settings.spool import Door as Settings
 from tidegate.spooler.door.answer import No
 from tidegate.spooler.door.body import inflated, kind_of, records_of
 from tidegate.spooler.door.keeper import Accepted, Keeper, Refused
+from tidegate.spooler.door.repeats import Kept, Repeats, mark
 from tidegate.units import SECOND, Duration, format_bytes, format_duration
 
 try:
@@ -45,7 +46,7 @@ _SOON: Final = (SECOND, 4 * SECOND)  # a process that is short for a moment is w
 class Intake:
     """The way in of all records; one for a door."""
 
-    __slots__ = ("_inside", "_keeper", "_rates", "_rng", "_settings")
+    __slots__ = ("_inside", "_keeper", "_rates", "_repeats", "_rng", "_settings")
 
     def __init__(self, keeper: Keeper, settings: Settings, rng: Random) -> None:
         self._keeper: Final = keeper
@@ -53,6 +54,7 @@ class Intake:
         self._rng: Final = rng
         rate = settings.rate
         self._rates: Final = None if rate is None else ClientRates(ClientRate(rate=rate))
+        self._repeats: Final = Repeats()
         self._inside = 0
 
     @property
@@ -60,8 +62,8 @@ class Intake:
         """Bytes of requests that are being received or written."""
         return self._inside
 
-    async def take(self, lane: str, request: Request) -> tuple[int, Accepted]:
-        """How many records were kept, and since which number; No if none were.
+    async def take(self, lane: str, request: Request) -> Kept:
+        """How many records were kept, and from which number on; No if none were.
 
         Raises what Starlette does when the client leaves before its body is here.
         """
@@ -78,14 +80,20 @@ class Intake:
                 room.take(self._settings.body)
                 body = await _off_loop(_GROWS * len(body), inflated, body, self._settings.body)
                 room.take(len(body) - self._settings.body)
+            name = headers.get("idempotency-key", "")
+            this = await _off_loop(len(body), mark, kind, key, body) if name else b""
+            if name and (before := self._repeats.find(lane, name, this)) is not None:
+                return before
             largest = self._settings.record
             records = await _off_loop(len(body), records_of, kind, body, key=key, largest=largest)
             self._charge(client, len(records))
             try:
-                kept = await self._keeper.accept(lane, records)
+                answer = await self._keeper.accept(lane, records)
             except SpoolError as error:
                 raise No(503, str(error), self._soon()) from None
-        return len(records), _kept(kept)
+            kept = Kept(len(records), _kept(answer))
+            self._repeats.remember(lane, name, this, kept)
+        return kept
 
     # Private parts: before the body.
 

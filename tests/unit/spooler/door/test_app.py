@@ -62,6 +62,39 @@ def test_records_are_kept_and_told_so() -> None:
     told(story)
 
 
+def test_a_request_that_comes_again_with_its_name_is_kept_once() -> None:
+    async def story() -> None:
+        keeper = FakeKeeper()
+        opened = door(keeper)
+        first = await post(opened, b"1\n2\n", idempotency_key="here/events/1-2")
+        again = await post(opened, b"1\n2\n", idempotency_key="here/events/1-2")
+        assert (again.status, again.body) == (202, first.body)
+        assert keeper.values() == [b"1", b"2"]
+        for body, headers in (
+            (b"1\n3\n", {"idempotency_key": "here/events/1-2"}),  # counted anew after a lost disk
+            (b"1\n2\n", {"idempotency_key": "here/events/1-2", "tidegate_key": "k"}),
+            (b"1\n2\n", {}),
+            (b"1\n2\n", {}),
+        ):
+            await post(opened, body, **headers)
+        assert len(keeper.values()) == 10
+
+    told(story)
+
+
+def test_what_was_refused_is_kept_when_it_comes_again() -> None:
+    async def story() -> None:
+        keeper = FakeKeeper()
+        opened = door(keeper)
+        keeper.late = Refused("full", SECOND)
+        assert (await post(opened, idempotency_key="a")).status == 503
+        keeper.late = None
+        assert (await post(opened, idempotency_key="a")).status == 202
+        assert keeper.values() == [b"1", b"2"]
+
+    told(story)
+
+
 @pytest.mark.parametrize(
     ("body", "headers", "status", "said"),
     [
