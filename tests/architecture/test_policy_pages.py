@@ -61,6 +61,8 @@ RECORDS = {
     "turns": spool.Turns,
 }
 NO_POLICY = {
+    "allowance",
+    "flow",
     "errands",
     "lane",
     "leases",

@@ -65,6 +65,7 @@ class ReplayMachine(RuleBasedStateMachine):
     def sleep(self, after: int) -> None:
         """Nobody wakes it: what time has ended must have ended all the same."""
         self.now += after * MILLISECOND
+        self.nothing_goes_but_when_all_holds()
 
     @rule(seconds=st.sampled_from([1, 20, 30]), whole=st.sampled_from([True, True, False]))
     def live_well(self, seconds: int, whole: bool) -> None:

@@ -7,8 +7,8 @@ What opens it is slow and what closes it is fast. The state of the replicas open
 sign that says that a sink is whole, but it comes late (a broker that has fallen out is told of
 after half a minute), so it cannot be what a replay relies on. What answers say closes it at once:
 a refusal for want of replicas, a timeout, more than `errors` of them failed, the sink throttling in
-two windows running, or its latency above the pace's threshold in two windows running, when the
-pace has had its cut and that did not help. So does not knowing: health that is `stale` is no
+two windows running, or its latency far beyond the pace's threshold in two windows running, when the
+pace has had its cuts and they did not help. So does not knowing: health that is `stale` is no
 health.
 
 While closed, every sign of trouble begins the time anew, and so does every change of who leads and

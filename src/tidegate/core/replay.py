@@ -17,13 +17,14 @@ With `order: kept` live records wait behind the backlog. Then all of it goes as 
 at which records come in, which is what the sink has in peace, and a share of the budget on top.
 """
 
-from math import exp, expm1
 from random import Random
 from typing import Final, final
 
+from tidegate.core.allowance import UNBOUNDED, Allowance
 from tidegate.core.circuit import CLOSED, HELD, RAMPING
 from tidegate.core.circuit_breaker import CircuitBreaker
 from tidegate.core.errands import Errand
+from tidegate.core.flow import Flow
 from tidegate.core.gate import Gate
 from tidegate.core.health import Health
 from tidegate.core.lane import (
@@ -52,7 +53,7 @@ from tidegate.core.outcome import (
 )
 from tidegate.core.pacer import WINDOW
 from tidegate.settings import spool as settings
-from tidegate.units import MILLISECOND, MINUTE, SECOND, Duration, Instant, format_duration
+from tidegate.units import MILLISECOND, SECOND, Duration, Instant, format_duration
 
 __all__ = ["LaneState", "Replay"]
 
@@ -60,15 +61,10 @@ _REPLAY: Final = -1  # the generation of a replay's permits: no era of the break
 _PAUSE: Final = 100 * MILLISECOND  # after a failed live batch; doubled with each that follows
 _PAUSE_MAX: Final = 5 * SECOND
 _SICK: Final = 3  # live batches that failed in a row: a lane sends too few for a share of many
-_LIVE_OVER: Final = MINUTE  # the live rate is that of about so long
 _BEYOND: Final = 4.0  # times the pace's threshold: there its cuts have not helped
 _USED: Final = 0.5  # of its share: who sends less has told nothing of the sink
 _PEACE: Final = 10 * SECOND  # after the last replay from here
-_GRAINS: Final = 4  # pieces of a second's share: no use in sending it record by record
 _TRANSITIONS_MAX: Final = 64  # as the breaker's
-
-# Where no edge leads there at once, this is the next step; from all others it is WAIT.
-_ON_THE_WAY: Final = {HOLD: SPILL, WAIT: RAMP}
 
 
 @final
@@ -76,15 +72,12 @@ class Replay:
     """One lane of one collector, which is `collector` to its fleet."""
 
     __slots__ = (
+        "_allowance",
         "_backlog",
         "_breaker",
         "_errors",
         "_failures",
-        "_filled",
-        "_level",
-        "_live",
-        "_live_at",
-        "_live_from",
+        "_flow",
         "_medians",
         "_not_before",
         "_not_why",
@@ -119,11 +112,8 @@ class Replay:
         self._failures = 0  # of live batches, running
         self._not_before: Instant = 0
         self._not_why = ""
-        self._live = 0.0  # bytes, each counting less the longer ago
-        self._live_at: Instant = 0
-        self._live_from: Instant | None = None
-        self._level = 0.0  # bytes that may go; below zero, what went too early
-        self._filled: Instant = 0
+        self._flow: Final = Flow()  # of what comes in
+        self._allowance: Final = Allowance()
         self._sent = 0  # in this window
         self._sent_at: Instant | None = None
         self._was_open = False
@@ -135,13 +125,7 @@ class Replay:
 
     def on_live(self, now: Instant, size: int) -> None:
         """So many bytes have come in."""
-        if self._live_from is None:
-            self._live_from = self._live_at = now - SECOND
-        # It has come evenly since the last word, as far as anybody knows.
-        gap = (now - self._live_at) / _LIVE_OVER
-        evenly = -expm1(-gap) / gap if gap > 0 else 1.0
-        self._live = self._live * exp(-gap) + size * evenly
-        self._live_at = now
+        self._flow.on_bytes(now, size)
 
     def on_waiting(self, size: int) -> None:
         """So many bytes of live records have not been sent yet; a replay lets them go first."""
@@ -248,19 +232,16 @@ class Replay:
             return 0
         rate = self._rate(now)
         if rate <= 0:
-            self._level = min(self._level, 0.0)
-            self._filled = now
+            self._allowance.end(now)
             return 0
-        self._fill(now, rate)
         if self._live_waits():
             return 0
-        if self._level < self._grain(rate):
-            return 0
-        return min(int(self._level), self._backlog)
+        batch = self._settings.batch
+        return self._allowance.ask(now, rate, wanted=self._backlog, batch=batch)
 
     def on_sent(self, now: Instant, size: int) -> Permit:
         """So many bytes of the backlog are being sent: the permit to tell `on_answer`."""
-        self._level -= size
+        self._allowance.spend(size)
         self._sent += size
         self._sent_at = now
         self.member.on_sent(size)
@@ -316,12 +297,7 @@ class Replay:
 
     def live_rate(self, now: Instant) -> float:
         """How many bytes come in per second, over the last minute or so."""
-        if self._live_from is None:
-            return 0.0
-        # What a steady rate of one would have come to by now; a short past is not a low rate.
-        age = max(SECOND, now - self._live_from)
-        weight = (1 - exp(-age / _LIVE_OVER)) * _LIVE_OVER / SECOND
-        return self._live * exp((self._live_at - now) / _LIVE_OVER) / weight
+        return self._flow.rate(now)
 
     # Private parts: answers.
 
@@ -381,7 +357,7 @@ class Replay:
             self._errors = self._sent = 0
             self._window_at = now + WINDOW
             if not is_open:
-                self._level = min(self._level, 0.0)
+                self._allowance.end(now)
                 self.member.on_close(now)
         return is_open
 
@@ -393,32 +369,19 @@ class Replay:
         """How many bytes of the backlog may go in a second now."""
         if self._settings.pace.speed == "at_once":
             well = now >= self._not_before and self._breaker.state(now) in {CLOSED, RAMPING}
-            return float("inf") if well else 0.0
+            return UNBOUNDED if well else 0.0
         rate = self._share(now)
         if self._is_kept() and now >= self._not_before:
             rate += self.live_rate(now) if self._breaker.state(now) in {CLOSED, RAMPING} else 0
         return rate
 
-    def _fill(self, now: Instant, rate: float) -> None:
-        """Save up at this rate, for a second at most."""
-        if rate == float("inf"):
-            self._level = float(self._backlog)
-        else:
-            saved = self._level + rate * (now - self._filled) / SECOND
-            self._level = min(saved, rate)
-        self._filled = now
-
-    def _grain(self, rate: float) -> float:
-        """Less than this is not worth a batch."""
-        return max(1.0, min(self._settings.batch, rate / _GRAINS, self._backlog))
-
     def _allowed_at(self, now: Instant) -> Instant | None:
         """When there will be an allowance, at the present rate."""
         rate = self._rate(now) if self._backlog and not self._live_waits() else 0.0
-        if rate <= 0 or rate == float("inf"):
+        if rate <= 0:
             return None
-        missing = self._grain(rate) - self._level
-        return self._filled + max(0, int(missing / rate * SECOND) + 1)
+        batch = self._settings.batch
+        return self._allowance.ready_at(rate, wanted=self._backlog, batch=batch)
 
     # Private parts: where it stands.
 
@@ -428,7 +391,7 @@ class Replay:
         while self._state is not target:
             state = self._state
             near = target in TRANSITIONS[state]
-            self._move(now, target if near else _ON_THE_WAY.get(state, WAIT))
+            self._move(now, target if near else RAMP if state is WAIT else WAIT)
 
     def _target(self, now: Instant) -> LaneState:
         opens = self._sees_open(now)
@@ -451,7 +414,7 @@ class Replay:
     def _move(self, now: Instant, after: LaneState) -> None:
         before, self._state, self._since = self._state, after, now
         if after in {RAMP, CRUISE} and before not in {RAMP, CRUISE}:
-            self._filled = now  # nothing was saved up while it could not go
+            self._allowance.end(now)  # nothing was saved up while it could not go
         if len(self.changes) == _TRANSITIONS_MAX:
             del self.changes[0]
         why = self._words(now, after)
