@@ -51,7 +51,10 @@ class Variant(NamedTuple):
 
 
 def apart(storm: Storm, seed: int, callers: int) -> Series:
-    """What the simulator says of as many clients, each with its part of the load and a guard."""
+    """What the simulator says of as many clients, each with its part of the load and a guard.
+
+    Their limits know of each other, as those of a host's processes do.
+    """
     if callers == 1:
         return predicted(storm, seed)
     rate = storm.rate / callers
@@ -65,6 +68,9 @@ def apart(storm: Storm, seed: int, callers: int) -> Series:
         seed=seed,
         horizon=storm.whole + SECOND,
     )
+    for site in (site for sites in world.sites.values() for site in sites):
+        if site.pipeline.limiter is not None:
+            site.pipeline.limiter.on_others(0, callers - 1)
     world.plan(storm.trigger_name, storm.trigger, storm.before)
     world.run(storm.whole + SECOND)
     seconds = storm.whole // SECOND

@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -84,3 +85,36 @@ class AimdMachine(RuleBasedStateMachine):
 
 
 TestAimdMachine = pytest.mark.slow(AimdMachine.TestCase)  # a hundred runs of fifty steps
+
+
+@given(
+    copies=st.integers(1, 8),
+    start=st.integers(8, 60),
+    trips=st.lists(st.sampled_from([SUCCESS] * 5 + [TIMEOUT]), max_size=80),
+)
+def test_copies_that_know_of_each_other_hold_together_what_one_would(
+    copies: int, start: int, trips: list[Outcome]
+) -> None:
+    """Each round trip comes to all of them alike. What they round is less than one each a cut, and
+    each keeps the one place that it must have."""
+    alone = AimdLimit(settings.Adaptive(start=start))
+    them = [AimdLimit(settings.Adaptive(start=start)) for _ in range(copies)]
+    for policy in them:
+        policy.on_others(0, copies - 1)
+    for number, outcome in enumerate(trips, 1):
+        now = number * SECOND
+        for policy in (alone, *them):
+            for _ in range(policy.limit if outcome is SUCCESS else 1):
+                policy.on_sample(now, MILLISECOND, policy.limit, outcome)
+        together = sum(policy.limit for policy in them)
+        assert alone.limit - 5 * copies <= together <= alone.limit + 2 * copies
+
+
+@given(st.integers(2, 100), st.lists(st.integers(0, 20), max_size=30))
+def test_coming_and_going_neither_makes_places_nor_loses_them(
+    start: int, others: list[int]
+) -> None:
+    policy = AimdLimit(settings.Adaptive(start=start, min=2, max=100))
+    for number, count in enumerate(others):
+        part = Fraction(start, count + 1)
+        assert policy.on_others(number, count) == min(100, max(2, round(part)))

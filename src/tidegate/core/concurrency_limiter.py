@@ -86,6 +86,16 @@ class ConcurrencyLimiter:
             self.indifferent = self._estimator.indifferent
         self.inflight -= 1
 
+    def on_others(self, now: Instant, others: int) -> None:
+        """So many other processes have such a limit for the same far side; see `AimdLimit`.
+
+        Those that go by latency are not told: a queue that all of them make is seen by each.
+        """
+        estimator = self._estimator
+        if isinstance(estimator, AimdLimit):
+            self.limit = estimator.on_others(now, others)
+            self.indifferent = estimator.indifferent
+
     def snapshot(self, now: Instant) -> ConcurrencyLimiterSnapshot:  # noqa: ARG002
         """What a person would ask of it."""
         return ConcurrencyLimiterSnapshot(self.inflight, self.limit, self._refused)

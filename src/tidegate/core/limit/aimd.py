@@ -4,6 +4,9 @@ Additive increase, multiplicative decrease: in each round trip without trouble t
 one, in each with trouble it is cut to `decrease` of itself. Of the simple laws it is the one that
 converges to an efficient and fair share when each caller sees only its own answers (Chiu and Jain,
 "Analysis of the Increase and Decrease Algorithms", 1989).
+
+Copies of one limit, as the processes of a host have, would start n times as high and grow n times
+as fast as one. Told of each other (`on_others`) they start, and grow, together as one would.
 """
 
 from typing import Final, final
@@ -31,12 +34,14 @@ class AimdLimit:
     """
 
     __slots__ = (
+        "_copies",
         "_credit",
         "_cut_at",
         "_decrease",
         "_latency",
         "_max",
         "_min",
+        "_part",
         "indifferent",
         "limit",
     )
@@ -46,6 +51,8 @@ class AimdLimit:
         self._max: Final = settings.max
         self._decrease: Final = settings.decrease
         self._latency: Final = settings.latency
+        self._copies = 1  # this one included
+        self._part = 0.0  # of what they may have together; `limit` is it, rounded and bounded
         self._credit = 0  # successes towards the next increase
         self._cut_at: Instant = 0
         self._set(settings.start)
@@ -61,6 +68,20 @@ class AimdLimit:
             self._cut(now)
         return self.limit
 
+    def on_others(self, now: Instant, others: int) -> int:
+        """As many other copies bound calls to the same far side: the limit.
+
+        What they may have out together stays as it is: each has its part of it, and one that goes
+        leaves its part to the rest. Trouble is not told: whoever overloads hears it himself.
+        """
+        copies = 1 + others
+        if copies != self._copies:
+            part = self._part * self._copies / copies
+            self._copies = copies
+            self._set(min(self._max, max(self._min, round(part))))
+            self._part = part  # as it is, else what comes and goes often would drift
+        return self.limit
+
     def _cut(self, now: Instant) -> None:
         self._set(max(self._min, int(self.limit * self._decrease)))
         self._cut_at = now
@@ -68,12 +89,13 @@ class AimdLimit:
 
     def _grow(self) -> None:
         self._credit += 1
-        if self._credit >= self.limit:
+        if self._credit >= self.limit * self._copies:
             self._credit = 0
             self._set(min(self._max, self.limit + 1))
 
     def _set(self, limit: int) -> None:
         assert self._min <= limit <= self._max
         self.limit = limit
+        self._part = limit
         # Half of it in use is what makes a success count; with a latency each may be too slow.
         self.indifferent = (limit + 1) // 2 if self._latency is None else 0

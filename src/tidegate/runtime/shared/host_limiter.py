@@ -2,8 +2,7 @@
 
 Each writes how many it has in flight into its row at every change, one word, so that the sum over
 all rows is true at every moment; and it announces the next one before it reads the sum. A limit
-that adapts needs none of this: each process learns from its own answers, and what they come to
-together is what the dependency can take, since all of them give way when it cannot.
+that adapts needs none of this: each process has its part of it, and learns from its own answers.
 """
 
 from typing import Final, final

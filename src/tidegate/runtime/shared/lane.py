@@ -47,6 +47,9 @@ _log: Final = logging.getLogger("tidegate")
 EVERY: Final = 100 * MILLISECOND
 """How often a process looks, at most. What is not exchanged at once is so much out of date."""
 
+_COMPANY: Final = 10 * SECOND
+"""Who has called within this time shares an adaptive limit; as long as a budget remembers."""
+
 _CHECK_EVERY: Final = SECOND  # is the file still the one that others open?
 
 
@@ -152,13 +155,14 @@ class Lane:
             limiter.tell()
             row.words[row.at + t.LIMIT] = limiter.limit
         else:
-            self._tell_own_limit()
+            self._share_own_limit(now)
 
-    def _tell_own_limit(self) -> None:
-        """A limit of this process alone: for people to see."""
+    def _share_own_limit(self, now: Instant) -> None:
+        """A limit that finds itself: it hears who else has one, and people see it."""
         limiter = next(iter(self._pipelines())).limiter
         if limiter is not None:
             row = self._row
+            limiter.on_others(now, row.companions(now, _COMPANY))
             row.words[row.at + t.INFLIGHT] = limiter.inflight
             row.words[row.at + t.LIMIT] = limiter.limit
 

@@ -114,6 +114,16 @@ class Row:
             faded(count, now - at, window) for count, at in zip(counts, ats, strict=True) if count
         )
 
+    def companions(self, now: Instant, window: Duration) -> int:
+        """How many other processes of this host have asked their guard within the window."""
+        words = self.words
+        return sum(
+            words[at + t.PID] != 0
+            and words[at + t.KIND] == t.PROCESS
+            and now - words[at + t.AT] < window
+            for at in self.others()
+        )
+
     @property
     def index(self) -> int:
         """The number of our row; there is one."""

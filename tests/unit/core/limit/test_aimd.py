@@ -93,3 +93,29 @@ def test_from_one_it_comes_back() -> None:
     policy = limit(start=1)
     assert round_trip(policy, SECOND, TIMEOUT) == 1
     assert round_trip(policy, 2 * SECOND, SUCCESS) == 2
+
+
+def test_copies_start_and_grow_together_as_one_would() -> None:
+    policy = limit(start=20)
+    assert policy.on_others(SECOND, 3) == 5
+    grown = [round_trip(policy, n * SECOND, SUCCESS) for n in range(2, 10)]
+    assert grown == [5, 5, 5, 6, 6, 6, 6, 7]
+    assert round_trip(policy, 20 * SECOND, TIMEOUT) == 4  # a cut is a share, whoever has how much
+
+
+def test_who_goes_leaves_his_part_to_the_rest_and_who_comes_has_it_from_them() -> None:
+    policy = limit(start=20, max=50)
+    seen = [policy.on_others(n * SECOND, others) for n, others in enumerate([0, 1, 3, 3, 1, 0])]
+    assert seen == [20, 10, 5, 5, 10, 20]
+
+
+def test_the_part_of_a_copy_is_within_its_bounds() -> None:
+    policy = limit(start=20, min=2, max=30)
+    assert policy.on_others(SECOND, 99) == 2
+    assert policy.on_others(SECOND, 0) == 20
+    policy.on_others(SECOND, 1)
+    for number in range(2, 30):
+        round_trip(policy, number * SECOND, SUCCESS)
+    assert policy.limit == 24
+    assert policy.on_others(30 * SECOND, 0) == 30
+    assert policy.indifferent == 15

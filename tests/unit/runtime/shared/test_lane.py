@@ -311,3 +311,39 @@ def test_other_hosts_are_spoken_with_if_there_is_a_server(
     pipeline = Pipeline(CALL, Random(1))
     assert attach(NAME, lambda: [pipeline], 0) is not None
     assert asked == [(NAME, directory, "valkey://127.0.0.1:1")]
+
+
+# Limits that find themselves.
+
+
+def limits(processes: list[Process]) -> list[int]:
+    found = []
+    for process in processes:
+        assert process.pipeline.limiter is not None
+        found.append(process.pipeline.limiter.limit)
+    return found
+
+
+def test_processes_start_together_as_high_as_one_would(directory: Path) -> None:
+    call = Call(limit=policies.Limit(adaptive=policies.Adaptive(start=20)))
+    processes = host(directory, call, 4)
+    for process in processes:
+        process.lane.look(EVERY)
+    assert limits(processes) == [5, 5, 5, 5]
+    # Two of them call nothing for ten seconds: their part is with the rest until they do.
+    for now in (5 * SECOND, 11 * SECOND):
+        for process in processes[:2]:
+            process.lane.look(now)
+    assert limits(processes) == [10, 10, 5, 5]
+    for process in reversed(processes):
+        process.lane.look(12 * SECOND)
+    assert limits(processes) == [5, 5, 5, 7]
+    processes[3].lane.look(12 * SECOND + EVERY)
+    assert limits(processes) == [5, 5, 5, 5]
+
+
+def test_a_fixed_limit_is_not_parted_since_it_is_one_for_the_host(directory: Path) -> None:
+    processes = host(directory, Call(limit=policies.Limit(max=6)), 3)
+    for process in processes:
+        process.lane.look(EVERY)
+    assert limits(processes) == [6, 6, 6]
