@@ -33,11 +33,14 @@ def options(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    return next(
-        dict(action.choices)
-        for action in parser._actions
-        if isinstance(action, argparse._SubParsersAction)
-    )
+    """Every command that has no further ones below it, by all its words."""
+    found: dict[str, argparse.ArgumentParser] = {}
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, command in action.choices.items():
+                below = commands(command)
+                found |= {f"{name} {verb}": part for verb, part in below.items()} or {name: command}
+    return found
 
 
 def faults(page: str, parser: argparse.ArgumentParser) -> list[str]:
