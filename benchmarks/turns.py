@@ -50,7 +50,7 @@ def places(folder: Path) -> Iterator[dict[str, str]]:
 
 async def measured(url: str) -> str:
     turns = Turns(through=url)
-    one, other = (open_coordinator(turns, "benchmark", who) for who in ("one", "other"))
+    one, other = (open_coordinator(turns, "benchmark", who, Path()) for who in ("one", "other"))
     while True:
         try:
             fence = await one.take(0, 60 * SECOND)

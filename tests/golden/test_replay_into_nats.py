@@ -220,7 +220,8 @@ async def leave_behind(drill: Drill, records: int) -> None:
     await drill.put(records)
     for lane in drill.lanes:
         lane.release()
-    drill.say(f"{drill.backlog / 1e6:.1f} MB wait")
+    waiting = sum(lane.keep.usage().backlog_bytes for lane in drill.lanes)
+    drill.say(f"{waiting / 1e6:.1f} MB wait")
     before = drill.replayed
     await drill.until(lambda: drill.replaying and drill.replayed > before + 100)
     drill.say(f"{' and '.join(drill.replaying)} replays")

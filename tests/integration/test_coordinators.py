@@ -47,7 +47,7 @@ class Place(NamedTuple):
     url: str
 
     def join(self, who: str, fleet: str = "events") -> Coordinator:
-        return open_coordinator(Turns(through=self.url), fleet, who)
+        return open_coordinator(Turns(through=self.url), fleet, who, Path())
 
 
 @pytest.fixture(params=["nats", "valkey", "postgresql"])
@@ -207,7 +207,9 @@ def test_a_server_that_is_away_is_lost_and_then_found(place: Place, how: str) ->
 )
 def test_nobody_at_the_address_is_told_without_the_password(url: str) -> None:
     async def story() -> None:
-        coordinator = open_coordinator(Turns(through=url.format(port=free_port())), "events", "one")
+        coordinator = open_coordinator(
+            Turns(through=url.format(port=free_port())), "events", "one", Path()
+        )
         with pytest.raises(CoordinatorLost) as lost:
             await coordinator.take(0, 100 * MILLISECOND)
         assert "127.0.0.1" in str(lost.value)

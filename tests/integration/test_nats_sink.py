@@ -15,6 +15,8 @@ from ports import free_port
 from tidegate.core.health import Health, flaw
 from tidegate.core.outcome import FAILURE, OVERLOADED, TIMEOUT
 from tidegate.errors import SettingsError
+from tidegate.settings.spool import Turns
+from tidegate.spooler.coordinators.choose import open_coordinator
 from tidegate.spooler.record import Batch, Record
 from tidegate.spooler.sinks.sink import DELIVERED, Sink
 from tidegate.units import SECOND
@@ -276,3 +278,36 @@ def test_an_address_that_cannot_be_meant_is_refused_in_a_sentence(url: str, says
         NatsSink(url, sender="c1/events", agent="tests", base=Path())
     assert says in str(refused.value)
     assert "hunter2" not in str(refused.value)
+
+
+def test_who_we_are_is_read_from_a_file(tmp_path: Path) -> None:
+    pytest.importorskip("nkeys")
+    from nats_accounts import accounts
+
+    more = accounts(tmp_path / "spool.creds")
+    stranger = tmp_path / "stranger.creds"
+    accounts(stranger)
+
+    async def story(server: NatsServer) -> None:
+        def as_(creds: str) -> NatsSink:
+            url = f"nats://{server.address}/events?stream=E&creds={creds}"
+            return NatsSink(url, sender="c1/events", agent="tests", base=tmp_path)
+
+        to = as_("spool.creds")
+        assert await to.send(batch(1, 10), TIMEOUT_NS) == DELIVERED
+        assert flaw(await to.health(TIMEOUT_NS), 1) is None
+        turns = Turns(through=f"nats://{server.address}?creds=spool.creds")
+        coordinator = open_coordinator(turns, "events", "c1", tmp_path)
+        assert await coordinator.take(0, SECOND) is not None
+        other = as_("stranger.creds")
+        refused = await other.send(batch(1, 1), TIMEOUT_NS)
+        assert refused.outcome is FAILURE
+        assert await other.health(SECOND) == Health((), (server.address,))
+        for part in (to, other, coordinator):
+            await part.close()
+
+    try:
+        with one_server(tmp_path, more) as server:
+            told(lambda: story(server))
+    except NatsMissingError as missing:
+        pytest.skip(str(missing))

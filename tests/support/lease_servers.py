@@ -46,7 +46,7 @@ class Server:
         while not self._listens():
             if time.monotonic() > end or self._process.poll() is not None:
                 self.kill()
-                raise ServerMissingError(f"{Path(self._command[0]).name} does not start")
+                raise AssertionError(f"{Path(self._command[0]).name} does not start")
             time.sleep(0.02)
 
     def kill(self) -> None:

@@ -59,7 +59,8 @@ class NatsServer:
         end = time.monotonic() + PATIENCE_S
         while not self._answers():
             if time.monotonic() > end or self.process.poll() is not None:
-                raise NatsMissingError(f"nats-server {self.name} does not start")
+                log = (self._folder / "log").read_text("utf-8", "replace")
+                raise AssertionError(f"nats-server {self.name} does not start: {log[-500:]}")
             time.sleep(0.02)
 
     def kill(self) -> None:

@@ -7,6 +7,8 @@ the server asks for it, by the authorities of the system.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -33,6 +35,7 @@ __all__ = [
     "NatsError",
     "NoRespondersError",
     "connect",
+    "credentials",
     "js_errors",
     "plain",
     "read_address",
@@ -93,6 +96,26 @@ def _server(text: str) -> str:
         raise SettingsError("expected HOST:PORT between the commas of the address")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{host}:{port}"
+
+
+def credentials(address: Address, base: Path) -> str | None:
+    """The path of `?creds=FILE`, which begins at `base`; it is read at each connection.
+
+    Raises SettingsError for one that cannot be read, now rather than when records wait.
+    """
+    name = address.options.get("creds")
+    if name is None:
+        return None
+    path = base / name
+    try:
+        path.open().close()
+    except OSError as error:
+        raise SettingsError(
+            f"expected a credentials file, cannot read {path}: {error.strerror}"
+        ) from None
+    if find_spec("nkeys") is None:
+        raise missing_extra(ModuleNotFoundError(name="nkeys"), "nats")
+    return str(path)
 
 
 def replicas(address: Address) -> int:

@@ -150,7 +150,7 @@ class Spool:
                 open_sink(lane, sender=sender, purpose="live", base=self._base),
                 open_sink(lane, sender=sender, purpose="replay", base=self._base),
             )
-            coordinator = open_coordinator(lane.turns, name, self.collector)
+            coordinator = open_coordinator(lane.turns, name, self.collector, self._base)
         except SettingsError as error:
             raise error.under(*path) from None
         return Lane(

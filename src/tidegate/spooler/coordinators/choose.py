@@ -3,6 +3,7 @@
 Its scheme says which. Addresses can hold passwords, so no error repeats one.
 """
 
+from pathlib import Path
 from typing import Final
 
 from tidegate.errors import SettingsError, nearest
@@ -25,8 +26,10 @@ _SCHEMES: Final = {
 }
 
 
-def open_coordinator(turns: Turns, fleet: str, collector: str) -> Coordinator:
+def open_coordinator(turns: Turns, fleet: str, collector: str, base: Path) -> Coordinator:
     """What `turns.through` names, for this collector among those of `fleet` (a lane's name).
+
+    Paths in an address begin at `base`.
 
     No server is asked yet: one that is away shows at the first call, as `CoordinatorLost`.
     Raises SettingsError for an address that cannot be right, and ModuleNotFoundError that names
@@ -35,18 +38,18 @@ def open_coordinator(turns: Turns, fleet: str, collector: str) -> Coordinator:
     if turns.through is None or turns.through == "slots":
         return Alone(collector)  # slots of time are kept by core/turns.py; nobody else is asked
     try:
-        return OnServer(_store(turns.through, fleet), collector)
+        return OnServer(_store(turns.through, fleet, base), collector)
     except SettingsError as error:
         raise error.under("turns", "through") from None
 
 
-def _store(url: str, fleet: str) -> Store:
+def _store(url: str, fleet: str, base: Path) -> Store:
     scheme, colon, _ = url.partition("://")
     kind = _SCHEMES.get(scheme)
     if kind == "nats":
         from tidegate.spooler.coordinators.nats import NatsStore
 
-        return NatsStore(url, fleet)
+        return NatsStore(url, fleet, base)
     if kind == "postgres":
         from tidegate.spooler.coordinators.postgres import PostgresStore
 

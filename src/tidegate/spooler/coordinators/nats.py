@@ -11,6 +11,7 @@ missing, with three replicas if at least three servers are named.
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Final, NamedTuple, cast, final
 
 import msgspec
@@ -26,6 +27,7 @@ from tidegate.spooler.nats_client import (
     Msg,
     NatsError,
     connect,
+    credentials,
     js_errors,
     plain,
     read_address,
@@ -60,10 +62,11 @@ class _Link(NamedTuple):
 class NatsStore:
     """The records of one fleet in a bucket of JetStream."""
 
-    __slots__ = ("_address", "_fleet", "_heard", "_link", "_mine", "_replicas", "where")
+    __slots__ = ("_address", "_creds", "_fleet", "_heard", "_link", "_mine", "_replicas", "where")
 
-    def __init__(self, url: str, fleet: str) -> None:
+    def __init__(self, url: str, fleet: str, base: Path) -> None:
         self._address: Final = read_address(url, ("bucket", "creds", "replicas"))
+        self._creds: Final = credentials(self._address, base)
         self._replicas: Final = replicas(self._address)
         if self._address.path:
             raise SettingsError("expected nats://HOST:PORT and nothing after a slash")
@@ -128,8 +131,7 @@ class NatsStore:
             raise CoordinatorLost(f"{self.where}: {plain(error)}") from None
 
     async def _connect(self) -> _Link:
-        creds = self._address.options.get("creds")
-        client = await connect(self._address.servers, creds, "tidegate turns", _nothing)
+        client = await connect(self._address.servers, self._creds, "tidegate turns", _nothing)
         try:
             bucket = await self._bucket(client.jetstream())
             await self._listen(client)

@@ -29,6 +29,7 @@ from tidegate.spooler.nats_client import (
     NatsError,
     NoRespondersError,
     connect,
+    credentials,
     plain,
     read_address,
     replicas,
@@ -96,8 +97,8 @@ class NatsSink:
     __slots__ = (
         "_address",
         "_agent",
-        "_base",
         "_client",
+        "_creds",
         "_inbox",
         "_lookouts",
         "_made",
@@ -115,13 +116,13 @@ class NatsSink:
             self._address: Final = read_address(url, _OPTIONS)
             self._replicas: Final = replicas(self._address)
             self._subject: Final = _subject(self._address.path)
+            self._creds: Final = credentials(self._address, base)
             self._made: Final = _stream(self._address.options.get("stream"))
             self._window: Final = _window(self._address.options.get("window"))
         except SettingsError as error:
             raise error.under("to") from None
         self._sender: Final = sender
         self._agent: Final = agent
-        self._base: Final = base
         self._client: Client | None = None
         self._stream: str | None = None  # its name, once it is known to be there
         self._inbox = ""
@@ -179,9 +180,7 @@ class NatsSink:
         return self._client if self._client.is_connected else None
 
     async def _connect(self, servers: tuple[str, ...], lost: Lost | None = None) -> Client:
-        creds = self._address.options.get("creds")
-        path = None if creds is None else str(self._base / creds)
-        return await connect(servers, path, self._agent, lost)
+        return await connect(servers, self._creds, self._agent, lost)
 
     async def _find(self, client: Client) -> Sent | None:
         """See once that there is a stream, and make it if it has a name; what is wrong, else."""
