@@ -54,6 +54,7 @@ class Member:
         "_budget",
         "_busy",
         "_cruises",
+        "_heard",
         "_heir",
         "_live",
         "_looked",
@@ -88,6 +89,7 @@ class Member:
         self._others_live = 0.0  # of all of them, bytes a second
         self._budget: Budget | None = None
         self._seen: Instant | None = None  # the budget is no older than this
+        self._heard: Instant = 0  # it was asked for then
         self._looked: Instant | None = None  # the last look was asked for
         self._cruises = False
         self._slow_rate = 0.0
@@ -154,9 +156,9 @@ class Member:
         self._looked = asked
         if last is not None and (budget.number, budget.fence) == (last.number, last.fence):
             return
-        if last is not None and budget.fence < last.fence:
-            return
-        self._budget = budget
+        if last is not None and budget.fence < last.fence and asked < self._heard + _RECENT:
+            return  # an old answer; later it is a coordinator that has lost all it knew
+        self._budget, self._heard = budget, asked
         self._seen = looked  # not before that: it was not there yet
         before = last.rate if last is not None else 0.0
         self._cruises = budget.rate > 0 and (self._cruises or 0 < budget.rate <= before)
@@ -329,6 +331,7 @@ class Member:
     def _on_published(self, publish: Publish, *, taken: bool) -> None:
         if taken:
             self._budget, self._seen = publish.budget, publish.asked
+            self._heard = publish.asked
             self._slow_rate = publish.budget.rate
         else:
             self._looks_at = publish.asked  # another has spoken: what?

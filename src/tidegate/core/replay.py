@@ -21,7 +21,7 @@ from random import Random
 from typing import Final, final
 
 from tidegate.core.allowance import UNBOUNDED, Allowance
-from tidegate.core.circuit import CLOSED, HELD, RAMPING
+from tidegate.core.circuit import CLOSED, HELD, OPEN, RAMPING
 from tidegate.core.circuit_breaker import CircuitBreaker
 from tidegate.core.errands import Errand
 from tidegate.core.flow import Flow
@@ -194,6 +194,7 @@ class Replay:
     def errand(self, now: Instant) -> Errand | None:
         """What to ask the coordinator now: run it, and tell `on_errand` or `on_lost`, once."""
         self._step(now)
+        self.member.on_live(self._flow.rate(now))  # with no answers no window tells it
         return self.member.errand(now, wants=self._wants(now))
 
     def on_errand(self, now: Instant, errand: Errand, answer: Answer) -> None:
@@ -211,6 +212,10 @@ class Replay:
         self.member.on_wall(now, wall)
 
     # What follows.
+
+    def is_live_shut(self, now: Instant) -> bool:
+        """Whether `try_live` says no whatever waits, so that nothing need be read for it."""
+        return now < self._not_before or self._breaker.state(now) in (OPEN, HELD)
 
     def try_live(self, now: Instant) -> Permit | Rejection:
         """Leave to send one live batch; or why not."""

@@ -106,6 +106,16 @@ def test_an_earlier_fence_is_not_listened_to() -> None:
     assert it.somebody_replays(SECOND)
 
 
+def test_a_coordinator_that_has_lost_all_it_knew_is_listened_to_after_a_while() -> None:
+    it = member()
+    it.on_budget(Budget(5, LIVE, 3, 1), 0)
+    it.on_budget(Budget(6, LIVE, 3, 1), SECOND)
+    for second in range(2, 40):
+        it.on_budget(Budget(second, 0.7 * LIVE, 1, 1), second * SECOND)
+        heard = 0.7 * LIVE if second > 30 else LIVE if second < 3 else None
+        assert it.budget_rate(second * SECOND) == heard
+
+
 def test_a_lease_beyond_the_shares_has_no_part() -> None:
     it, leases = member("b"), Leases()
     leases.take(0, 0, "a", MINUTE)
