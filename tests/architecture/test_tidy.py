@@ -87,9 +87,11 @@ TESTED_TOGETHER = {
     "tests/integration/test_live_storm.py": {"lab/live.py"},
     "tests/unit/spooler/log/test_log.py": {
         "spooler/log/cursor.py",
+        "spooler/log/ledger.py",
         "spooler/log/quarantine.py",
         "spooler/log/reader.py",
         "spooler/log/segment.py",
+        "spooler/log/usage.py",
         "spooler/log/writer.py",
     },
     "tests/integration/test_spool_door.py": {"spooler/door/server.py"},

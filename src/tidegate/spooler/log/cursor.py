@@ -16,18 +16,26 @@ from tidegate.core.bounds import Cause
 from tidegate.spooler.log.files import Files
 from tidegate.spooler.log.ranges import Range, Ranges
 
-__all__ = ["RANGES_MAX", "SLOT_SIZE", "Cursor", "State", "unpack"]
+__all__ = ["CAUSES", "RANGES_MAX", "SLOT_SIZE", "Cursor", "State", "unpack"]
 
 SLOT_SIZE: Final = 4096
 _MAGIC: Final = b"TGcursor"
 _VERSION: Final = 1
-_CAUSES: Final = tuple(Cause)
+CAUSES: Final = (
+    Cause.EXPIRED,
+    Cause.DROPPED_OLDEST,
+    Cause.QUARANTINED,
+    Cause.DISCARDED,
+    Cause.DAMAGED,
+)
+"""The places of the counters on disk: a new cause goes behind the others."""
+assert set(CAUSES) == set(Cause)
 _CAUSES_MAX: Final = 12  # places for counters on disk; the causes have the first ones
 #   magic, version, ranges, log, generation, last, reserved, serial, fence, losses
 _HEAD: Final = struct.Struct(f"<8sIIQQQQQQ{_CAUSES_MAX}Q")
 _SUM: Final = struct.Struct("<I")
 RANGES_MAX: Final = (SLOT_SIZE - _HEAD.size - _SUM.size) // 16
-assert len(_CAUSES) <= _CAUSES_MAX
+assert len(CAUSES) <= _CAUSES_MAX
 
 
 class State(NamedTuple):
@@ -35,7 +43,7 @@ class State(NamedTuple):
 
     `pending` is what is not delivered of the records up to `last`; all above it are not delivered
     either. Numbers up to `reserved` may have been given out. `serial` is the highest number of a
-    segment, `fence` the highest that a delivery came with, `lost` the records by `Cause`.
+    segment, `fence` the highest that a delivery came with, `lost` counts records as `CAUSES` does.
     """
 
     log: int
@@ -43,7 +51,7 @@ class State(NamedTuple):
     reserved: int = 0
     serial: int = 0
     fence: int = 0
-    lost: tuple[int, ...] = (0,) * len(_CAUSES)
+    lost: tuple[int, ...] = (0,) * len(CAUSES)
     pending: tuple[Range, ...] = ()
 
 
@@ -82,7 +90,7 @@ def unpack(slot: bytes) -> tuple[int, State] | None:
         return None
     numbers = struct.unpack_from(f"<{2 * count}Q", slot, _HEAD.size)
     pending = tuple(zip(numbers[::2], numbers[1::2], strict=True))
-    losses = tuple(lost[: len(_CAUSES)])
+    losses = tuple(lost[: len(CAUSES)])
     return generation, State(log, last, reserved, serial, fence, losses, pending)
 
 

@@ -14,10 +14,9 @@ from typing import Final
 
 import msgspec
 
-from tidegate.core.bounds import Cause
 from tidegate.errors import InputError
 from tidegate.spooler.log.codec import CLEAR, Codec, DamagedError
-from tidegate.spooler.log.cursor import SLOT_SIZE, Cursor, State, unpack
+from tidegate.spooler.log.cursor import CAUSES, SLOT_SIZE, Cursor, State, unpack
 from tidegate.spooler.log.files import Files
 from tidegate.spooler.log.frame import NOTE, RECORDS, Damage, Frame, Place, decode, note_of, walk
 from tidegate.spooler.log.options import LogOptions
@@ -154,7 +153,7 @@ def stats(directory: Path) -> Stats:
         newest=times[1] if times else None,
         pending=list(pending),
         pending_records=pending.total,
-        lost={cause.value: n for cause, n in zip(Cause, state.lost, strict=True) if n},
+        lost={cause.value: n for cause, n in zip(CAUSES, state.lost, strict=True) if n},
         fence=state.fence,
         keys=[f"{key:08x}" for key in sorted(keys - {0})],
         quarantine_bytes=_size_of(directory / QUARANTINE_DIRECTORY),

@@ -5,8 +5,8 @@ Records get numbers, 1, 2, 3 and on, in the order in which they are appended. Th
 `delivered`. Any of it may end at any moment, by a kill or a loss of power, and `open` finds what
 was promised.
 
-May be used by several threads: one lock covers everything but waiting for the disk, so that a slow
-sync holds up neither readers nor the next append.
+May be used by several threads. Nobody who asks what there is waits for the disk: appends wait for
+each other, reads for each other, and a sync for nothing but the disk.
 """
 
 from bisect import bisect_left
@@ -14,59 +14,31 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import Final, NamedTuple, final
+from typing import Final, final
 
 from tidegate.core.bounds import Cause, Drop
 from tidegate.errors import SpoolError, SpoolFull
 from tidegate.spooler.log.calendar import Calendar
-from tidegate.spooler.log.cursor import State
 from tidegate.spooler.log.files import Files, Space
+from tidegate.spooler.log.ledger import Ledger
 from tidegate.spooler.log.options import DEFAULT, LogOptions
 from tidegate.spooler.log.quarantine import Quarantine
 from tidegate.spooler.log.ranges import Range
 from tidegate.spooler.log.reader import Reader, Wanted
 from tidegate.spooler.log.recovery import Recovered, recover, set_file_aside
 from tidegate.spooler.log.segment import Segment
+from tidegate.spooler.log.usage import Loss, Usage, estimate
 from tidegate.spooler.log.writer import NO_SPACE, Writer
 from tidegate.spooler.record import Batch, Record
 
 __all__ = ["Log", "Loss", "Usage"]
 
-_CAUSES: Final = tuple(Cause)
 _RESERVE: Final = 1 << 20
 """Numbers that are taken at once where records are delivered before they are on disk. A loss of
 power may lose the numbers that were given out, and none of them must ever name another record:
 after it the log goes on above all that it may have given out (as PostgreSQL's sequences do)."""
 _PROBE: Final = "probe"
 _REAL: Final = Files()
-
-
-class Loss(NamedTuple):
-    """Records that were dropped, the bytes of disk that this has freed, and why."""
-
-    records: int
-    bytes: int
-    cause: Cause
-
-
-class Usage(NamedTuple):
-    """What a log holds.
-
-    `backlog` counts records that are not delivered; the bytes of them and the time of the oldest
-    are estimated within a segment as if its records were alike. `lost` counts records since the
-    log was begun, by `Cause`.
-    """
-
-    bytes: int  # on disk, of all segments
-    segments: int
-    backlog_records: int
-    backlog_bytes: int
-    oldest: int | None  # nanoseconds since 1970; None if nothing waits
-    lost: dict[str, int]
-    damaged: int  # stretches of bytes that were not what was written
-    suspects: int  # files whose sync has failed
-    aside: int  # bytes of quarantine
-    trouble: str  # of the disk, with the cursor, in words; empty if there is none
 
 
 @final
@@ -77,27 +49,24 @@ class Log:
     """
 
     __slots__ = (
+        "_appended",
         "_aside",
         "_calendar",
-        "_cursor",
         "_damaged",
         "_files",
         "_handle",
+        "_ledger",
         "_lock",
-        "_log",
-        "_lost",
         "_marking",
-        "_pending",
         "_quarantine",
         "_reader",
+        "_reading",
         "_removing",
-        "_reserved",
         "_syncing",
-        "_trouble",
         "_writer",
+        "_writing",
         "directory",
         "durable",
-        "fence",
         "options",
         "recovery",
     )
@@ -116,24 +85,22 @@ class Log:
         self.options: Final = options
         self._calendar: Final = calendar
         self._handle: Final = found.lock
-        self._cursor: Final = found.cursor
-        self._log: Final = state.log
-        self._lost: Final = dict(zip(_CAUSES, state.lost, strict=True))
-        self._pending: Final = found.pending
+        self._ledger: Final = Ledger(found.cursor, directory, state, found.pending)
         self._writer: Final = Writer(files, directory, state.log, options, found.segments)
         self._writer.last, self._writer.serial = state.last, state.serial
         self._reader: Final = Reader(files, options.codec, state.log)
         self._quarantine: Final = Quarantine(files, directory, state.log, options)
-        self._removing: Final[list[Segment]] = []  # delivered; their files go with the next sync
-        self._reserved = 0
-        self._trouble = ""
+        self._removing: Final[list[Segment]] = []  # done with; their files go with the next sync
         self._damaged = found.recovery.damaged - sum(s.damaged for s in found.segments)
         self._aside = 0  # bytes of damaged files that were kept
-        self._lock: Final = Lock()
-        self._syncing: Final = Lock()  # one sync of records at a time; taken before `_lock`
-        self._marking: Final = Lock()  # one sync of the cursor at a time; taken before `_lock`
+        # In the order in which they are taken. Who only asks takes the last alone.
+        self._syncing: Final = Lock()  # a sync of records is under way
+        self._writing: Final = Lock()  # the writer
+        self._marking: Final = Lock()  # a sync of the cursor is under way
+        self._reading: Final = Lock()  # the reader
+        self._lock: Final = Lock()  # the ledger, and which segments there are
+        self._appended = state.last
         self.durable = state.last  # all numbers up to it are on disk, or gone
-        self.fence = state.fence
         self.recovery: Final = found.recovery
 
     @classmethod
@@ -170,18 +137,23 @@ class Log:
     @property
     def last(self) -> int:
         """The number that was given out last; zero if none was."""
-        return self._writer.last
+        return self._appended
 
     @property
     def pending(self) -> tuple[Range, ...]:
         """The numbers that are not delivered: ranges with both ends, the lowest first."""
         with self._lock:
-            return tuple(self._pending)
+            return tuple(self._ledger.pending)
+
+    @property
+    def fence(self) -> int:
+        """The highest fence that a delivery came with."""
+        return self._ledger.fence
 
     @property
     def unremembered(self) -> bool:
         """Whether a `checkpoint` would have something to do."""
-        return self._cursor.dirty or bool(self._removing)
+        return self._ledger.dirty
 
     def now(self) -> int:
         """The time to give a record that is accepted now: nanoseconds since 1970, no steps."""
@@ -194,12 +166,14 @@ class Log:
         is no room and `SpoolError` when the disk fails; either leaves the log as it was.
         """
         if not records:
-            return self._writer.last
-        if self._reserved and self._writer.last + len(records) > self._reserved:
-            self._reserve(len(records))
-        with self._lock:
+            return self._appended
+        with self._writing:
+            if self._ledger.reserved and self._appended + len(records) > self._ledger.reserved:
+                self._reserve(len(records))
             last = self._writer.append(records, self._calendar.now())
-            self._pending.add(last - len(records) + 1, last)
+            with self._lock:
+                self._ledger.pending.add(last - len(records) + 1, last)
+                self._appended = last
             return last
 
     def sync(self) -> int:
@@ -209,17 +183,17 @@ class Log:
         appended since the last good sync is gone, and this raises. With `never` it does nothing.
         """
         if self.options.durable == "never":
-            return self._writer.last
+            return self._appended
         with self._syncing:
-            with self._lock:
+            with self._writing:
                 work = self._writer.begin()
             try:
                 self._writer.do(work)
             except OSError:
-                with self._lock:
+                with self._writing, self._reading, self._lock:
                     self._salvage()
                 return self.durable
-            with self._lock:
+            with self._writing, self._lock:
                 self._writer.end(work)
                 self.durable = max(self.durable, work.last)
                 for segment, _, last in work.files:
@@ -239,16 +213,21 @@ class Log:
         At most up to the number `upto`, and no more than so many bytes or records, but always one.
         None if there are none. What should be there and cannot be read is counted as lost.
         """
-        with self._lock:
-            end = self.durable if self.options.durable == "always" else self._writer.last
+        with self._reading:
+            with self._lock:
+                end = self.durable if self.options.durable == "always" else self._appended
+                segments = self._writer.segments.copy()
             end = end if upto is None else min(upto, end)
-            wanted = Wanted(after + 1, end, max_bytes, max_records)
             try:
-                first, records = self._reader.read(self._writer.segments, wanted)
+                first, records = self._reader.read(
+                    segments, Wanted(after + 1, end, max_bytes, max_records)
+                )
             except OSError as error:
                 raise SpoolError(f"cannot read {self.directory}: {error.strerror}") from error
-            lost = self._pending.remove(after + 1, min(first - 1, end))
-            self._lose(Cause.DAMAGED, lost)
+            if first > after + 1:
+                with self._lock:
+                    lost = self._ledger.pending.remove(after + 1, min(first - 1, end))
+                    self._ledger.lose(Cause.DAMAGED, lost)
             return Batch(first, records) if records else None
 
     def delivered(self, first: int, last: int, *, fence: int = 0) -> None:
@@ -259,10 +238,10 @@ class Log:
         that they are delivered again after a restart: that is told as `trouble` and not raised.
         """
         with self._lock:
-            self.fence = max(self.fence, fence)
-            self._pending.remove(first, last)
+            self._ledger.fence = max(self._ledger.fence, fence)
+            self._ledger.pending.remove(first, last)
             self._take_done(first, last)
-            self._write_cursor()
+            self._ledger.write(self._sure(), self._writer.serial)
         if self._removing:
             with suppress(SpoolError):
                 self.checkpoint()
@@ -278,8 +257,9 @@ class Log:
             with self._marking:
                 kept = self._quarantine.keep(batch, why, self._calendar.now())
             with self._lock:
-                count = sum(b - a + 1 for a, b in self._pending.common(batch.first, batch.last))
-                self._lose(Cause.QUARANTINED if kept else Cause.DISCARDED, count)
+                waiting = self._ledger.pending.common(batch.first, batch.last)
+                count = sum(b - a + 1 for a, b in waiting)
+                self._ledger.lose(Cause.QUARANTINED if kept else Cause.DISCARDED, count)
             self.delivered(batch.first, batch.last)
             number = batch.last
 
@@ -289,7 +269,7 @@ class Log:
         The file that is being written stays; one that is all too old is ended, and goes with a
         later call. Nothing is too old in the first minute after opening.
         """
-        with self._lock:
+        with self._writing, self._lock:
             before = None if drop.age is None else self._calendar.older_than(drop.age)
             if drop.age is not None and before is None:
                 return Loss(0, 0, drop.cause)
@@ -303,10 +283,10 @@ class Log:
                     break
                 if before is None and freed >= drop.bytes and records >= drop.records:
                     break
-                records += self._pending.remove(segment.first, segment.last)
+                records += self._ledger.pending.remove(segment.first, segment.last)
                 freed += segment.size
                 self._remove(segment)
-            self._lose(drop.cause, records)
+            self._ledger.lose(drop.cause, records)
         if freed:
             with suppress(SpoolError):
                 self.checkpoint()
@@ -320,23 +300,19 @@ class Log:
         with self._marking:
             with self._lock:
                 gone = self._removing.copy()
-                if not gone and not self._cursor.dirty:
+                if not self._ledger.dirty:
                     return
-                try:
-                    self._cursor.begin_sync(self._state())
-                except OSError as error:
-                    raise self._troubled(error) from error
+                self._ledger.begin_sync(self._sure(), self._writer.serial)
+            failed = None
             try:
-                self._cursor.sync()
+                self._ledger.sync()
             except OSError as error:
-                with self._lock:
-                    self._cursor.end_sync(done=False)
-                    raise self._troubled(error) from error
+                failed = error
             with self._lock:
-                self._cursor.end_sync(done=True)
-                self._trouble = ""
+                self._ledger.end_sync(failed)
+                self._removing[:] = [one for one in self._removing if one not in gone]
+            with self._reading:
                 for segment in gone:
-                    self._removing.remove(segment)
                     self._reader.forget(segment)
             for segment in gone:
                 self._unlink(segment)
@@ -362,23 +338,19 @@ class Log:
     def usage(self) -> Usage:
         """What the log holds now. Looks at each segment once."""
         with self._lock:
-            segments = self._writer.segments
-            backlog = oldest = None
-            for first, last in self._pending:
-                share, time = _estimate(segments, first, last)
-                backlog = (backlog or 0) + share
-                oldest = time if oldest is None else oldest
+            segments = self._writer.segments.copy()
+            parts = [estimate(segments, first, last) for first, last in self._ledger.pending]
             return Usage(
                 bytes=sum(segment.size for segment in segments),
                 segments=len(segments),
-                backlog_records=self._pending.total,
-                backlog_bytes=backlog or 0,
-                oldest=oldest,
-                lost={cause.value: lost for cause, lost in self._lost.items() if lost},
+                backlog_records=self._ledger.pending.total,
+                backlog_bytes=sum(size for size, _ in parts),
+                oldest=parts[0][1] if parts else None,
+                lost={cause.value: lost for cause, lost in self._ledger.lost.items() if lost},
                 damaged=self._damaged + sum(segment.damaged for segment in segments),
                 suspects=self._writer.suspects,
                 aside=self._quarantine.size,
-                trouble=self._trouble,
+                trouble=self._ledger.trouble,
             )
 
     def close(self) -> None:
@@ -388,24 +360,26 @@ class Log:
         """
         try:
             self.sync()
-            with self._lock:
+            with self._writing, self._lock:
                 self._writer.roll()
-                self._reserved = 0
-                self._write_cursor()
+                self._ledger.reserved = 0
+                self._ledger.touch()
             self.sync()
+            with self._lock:
+                self._take_done(0, self._appended)
             self.checkpoint()
         finally:
             self._abandon()
 
-    # Private parts. Those that touch records are called under the lock.
+    # Private parts, called under the lock.
 
     def _abandon(self) -> None:
-        """Give the handles back, as a kill would."""
-        with self._lock:
+        """Give the handles back, as a kill would. Not under the lock."""
+        with self._writing, self._reading, self._lock:
             self._reader.close()
             self._quarantine.close()
             self._writer.abandon()
-            self._cursor.close()
+            self._ledger.close()
             self._files.close(self._handle)
 
     def _take_done(self, first: int, last: int) -> None:
@@ -415,7 +389,7 @@ class Log:
         while at < len(segments) and segments[at].first <= last:
             segment = segments[at]
             ended = segment.sealed and segment.handle < 0
-            if ended and not self._pending.meets(segment.first, segment.last):
+            if ended and not self._ledger.pending.meets(segment.first, segment.last):
                 self._remove(segment)
             else:
                 at += 1
@@ -424,7 +398,7 @@ class Log:
         self._damaged += segment.damaged
         self._writer.drop(segment)
         self._removing.append(segment)
-        self._cursor.dirty = True
+        self._ledger.touch()
 
     def _unlink(self, segment: Segment) -> None:
         """Remove the file of a segment; one that was damaged is kept for a person, within bounds.
@@ -438,45 +412,19 @@ class Log:
             else:
                 self._files.unlink(segment.path)
 
-    def _lose(self, cause: Cause, records: int) -> None:
-        if records:
-            self._lost[cause] += records
-            self._cursor.dirty = True
-
-    def _state(self) -> State:
-        """What the cursor is to remember: with `always` nothing of what may not be on disk."""
-        always = self.options.durable == "always"
-        last = self.durable if always else self._writer.last
-        pending = tuple((a, min(b, last)) for a, b in self._pending if a <= last)
-        return State(
-            self._log,
-            last,
-            self._reserved,
-            self._writer.serial,
-            self.fence,
-            tuple(self._lost.values()),
-            pending,
-        )
-
-    def _write_cursor(self) -> None:
-        try:
-            self._cursor.write(self._state())
-        except OSError as error:
-            self._troubled(error)
-
-    def _troubled(self, error: OSError) -> SpoolError:
-        self._trouble = f"cannot write the cursor of {self.directory}: {error.strerror}"
-        return SpoolError(self._trouble)
+    def _sure(self) -> int:
+        """Up to where the cursor may speak: with `always` of nothing that may not be on disk."""
+        return self.durable if self.options.durable == "always" else self._appended
 
     def _reserve(self, count: int = 0) -> None:
-        """Take numbers ahead, on disk before the first of them is given out."""
-        before = self._reserved
-        self._reserved = self._writer.last + count + _RESERVE
-        self._cursor.dirty = True
+        """Take numbers ahead, on disk before the first of them is given out. Not under the lock."""
+        before = self._ledger.reserved
+        self._ledger.reserved = self._appended + count + _RESERVE
+        self._ledger.touch()
         try:
             self.checkpoint()
         except SpoolError:
-            self._reserved = before
+            self._ledger.reserved = before
             raise
 
     def _salvage(self) -> None:
@@ -485,34 +433,13 @@ class Log:
         try:
             self._writer.salvage(self.durable, self._calendar.now())
         except (OSError, SpoolError) as error:
-            gone = self._pending.remove(self.durable + 1, self._writer.last)
+            gone = self._ledger.pending.remove(self.durable + 1, self._appended)
             if self.options.durable != "always":  # they had been acknowledged
-                self._lose(Cause.DAMAGED, gone)
+                self._ledger.lose(Cause.DAMAGED, gone)
             if isinstance(error, SpoolError):
                 raise
             if error.errno in NO_SPACE:
                 raise SpoolFull(f"there is no room on the disk of {self.directory}") from error
             raise SpoolError(f"cannot write to {self.directory}: {error.strerror}") from error
         finally:
-            self.durable = self._writer.last
-
-
-def _estimate(segments: Sequence[Segment], first: int, last: int) -> tuple[int, int]:
-    """Bytes on disk of the records from `first` to `last`, and the time of the first.
-
-    As if the records of a segment were alike.
-    """
-    size, time = 0.0, None
-    at = bisect_left(segments, first, key=lambda segment: segment.last)
-    for segment in segments[at:]:
-        if segment.first > last:
-            break
-        if not segment.frames:
-            continue
-        numbers = segment.last - segment.first + 1
-        low, high = max(first, segment.first), min(last, segment.last)
-        size += segment.end * (high - low + 1) / numbers
-        if time is None:
-            span = segment.newest - segment.oldest
-            time = segment.oldest + span * (low - segment.first) // numbers
-    return round(size), time if time is not None else 0
+            self.durable = self._appended

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from tidegate.core.bounds import Cause
 from tidegate.errors import SpoolError
-from tidegate.spooler.log.cursor import Cursor, State
+from tidegate.spooler.log.cursor import CAUSES, Cursor, State
 from tidegate.spooler.log.files import Files
 from tidegate.spooler.log.frame import HEADER_SIZE, VERSION, parse
 from tidegate.spooler.log.options import LogOptions
@@ -118,7 +118,7 @@ def _recover(files: Files, directory: Path, options: LogOptions, lock: int) -> R
         _clip(segments)
         pending, missing = _pending(segments, found)
         lost = list(state.lost)
-        lost[list(Cause).index(Cause.DAMAGED)] += missing
+        lost[CAUSES.index(Cause.DAMAGED)] += missing
         state = state._replace(
             last=max([state.last, state.reserved, *(segment.last for segment in segments)]),
             serial=max([state.serial, *serials]),

@@ -211,7 +211,7 @@ def test_reads_and_deliveries_go_beside_the_loop() -> None:
     grown = Event()
     committer = Committer(log, grown=grown.set)
     asyncio.run(main())
-    assert grown.is_set()
+    assert grown.wait(PATIENCE_S)
     assert log.pending == ((4, 5),)
     assert log.fence == 2
     committer.close()
