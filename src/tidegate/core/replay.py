@@ -53,7 +53,7 @@ from tidegate.core.outcome import (
 )
 from tidegate.core.pacer import WINDOW
 from tidegate.settings import spool as settings
-from tidegate.units import MILLISECOND, SECOND, Duration, Instant, format_duration
+from tidegate.units import MILLISECOND, MINUTE, SECOND, Duration, Instant, format_duration
 
 __all__ = ["LaneState", "Replay"]
 
@@ -62,6 +62,7 @@ _PAUSE: Final = 100 * MILLISECOND  # after a failed live batch; doubled with eac
 _PAUSE_MAX: Final = 5 * SECOND
 _SICK: Final = 3  # live batches that failed in a row: a lane sends too few for a share of many
 _BEYOND: Final = 4.0  # times the pace's threshold: there its cuts have not helped
+_PATIENCE: Final = 5 * MINUTE  # no longer than that, whatever the sink asks for
 _USED: Final = 0.5  # of its share: who sends less has told nothing of the sink
 _PEACE: Final = 10 * SECOND  # after the last replay from here
 _TRANSITIONS_MAX: Final = 64  # as the breaker's
@@ -73,6 +74,7 @@ class Replay:
 
     __slots__ = (
         "_allowance",
+        "_answers",
         "_backlog",
         "_breaker",
         "_errors",
@@ -105,7 +107,7 @@ class Replay:
         self.member: Final = Member(settings, streams[2], collector)
         self._random: Final = streams[3].random
         self._medians: Final = Medians(WINDOW, 0)
-        self._errors = 0
+        self._answers = self._errors = 0  # in this window
         self._window_at: Instant = 0  # the window's end
         self._backlog = 0
         self._waiting = 0
@@ -162,7 +164,7 @@ class Replay:
         elif self._settings.order == "kept":  # live records are among them
             self._count_failures(now, outcome)
         if retry_after:
-            self._wait_until(now + retry_after, "the sink asks for a pause")
+            self._wait_until(now + min(retry_after, _PATIENCE), "the sink asks for a pause")
         self.gate.on_answer(
             now,
             outcome,
@@ -172,6 +174,7 @@ class Replay:
             peace=self._is_peace(now),
         )
         self._on_window(now)
+        self._answers += outcome is not IGNORED
         if outcome is SUCCESS:
             self._medians.on_answer(now, now - permit.start)
         elif outcome is not IGNORED:
@@ -331,8 +334,11 @@ class Replay:
         wanted = self.member.share(now) * WINDOW / SECOND
         used = self._sent >= _USED * wanted and self._sent > 0
         if self._sees_open(now):
-            self.member.on_window(now, latency, self.gate.baseline, self._errors, used=used)
-        self._errors = self._sent = 0
+            # As many as the gate bears with are no reason to slow down either.
+            many = self._errors > self._settings.gate.errors * self._answers
+            errors = self._errors if many else 0
+            self.member.on_window(now, latency, self.gate.baseline, errors, used=used)
+        self._answers = self._errors = self._sent = 0
         self._window_at = now + WINDOW
 
     # Private parts: what may go.
@@ -359,7 +365,7 @@ class Replay:
         if is_open is not self._was_open:
             self._was_open = is_open
             # What came before says nothing of what a replay does to the sink.
-            self._errors = self._sent = 0
+            self._answers = self._errors = self._sent = 0
             self._window_at = now + WINDOW
             if not is_open:
                 self._allowance.end(now)

@@ -103,6 +103,9 @@ class Courier:
         """Send what is new until told to stop."""
         while not self._stopping:
             rings, now = self._bell.rings, current().now()
+            if self._replay.is_live_shut(now):  # each record wakes this: nothing is read for it
+                await self._bell.heard(rings, _later(now, self._replay.next_wakeup(now)))
+                continue
             batch = await self._shelf.next_live()
             if batch is None and self._replay.state(now) is SPILL:
                 # Somebody has to try the sink, and nothing new comes: a full lane takes nothing.

@@ -190,9 +190,28 @@ def test_a_sink_that_asks_for_a_pause_has_it() -> None:
     assert answer.reason is Reason.RETRY_AFTER
     assert rig.lane.allowance(rig.now + SECOND) == 0
     assert rig.lane.why(rig.now + SECOND).startswith("the sink asks for a pause: another 19")
+    assert rig.lane.is_live_shut(rig.now + SECOND)
     later = rig.now + 21 * SECOND
     rig.lane.on_health(later, WHOLE)
+    assert not rig.lane.is_live_shut(later)
     assert type(rig.lane.try_live(later)) is Permit
+
+
+def test_a_sink_may_ask_for_five_minutes_and_no_more() -> None:
+    rig = Rig(backlog=0)
+    rig.live(SUCCESS, retry_after=HOUR)
+    assert rig.lane.next_wakeup(rig.now + SECOND) == rig.now + rig.latency + 300 * SECOND
+
+
+def test_errors_that_the_gate_bears_with_do_not_slow_it_down() -> None:
+    rig = ramping(gate=settings.Gate(jitter=0, errors=0.2))
+    for _ in range(20):
+        for _ in range(5):
+            rig.live()
+        rig.live(FAILURE)
+        rig.now += SECOND // 10
+        rig.run(1)
+    assert rig.lane.state(rig.now) is RAMP
 
 
 def test_a_sick_sink_is_tried_by_canaries_and_comes_back_through_the_gate() -> None:
@@ -234,6 +253,7 @@ def test_a_hold_lets_nothing_out_until_it_is_freed_and_then_through_canaries() -
     answer = rig.lane.try_live(rig.now)
     assert type(answer) is Rejection
     assert answer.reason is Reason.HELD
+    assert rig.lane.is_live_shut(rig.now)
     rig.lane.free(rig.now)
     assert rig.lane.state(rig.now) is SPILL
     rig.run(30)

@@ -140,6 +140,25 @@ def test_while_the_sink_is_down_records_are_kept_and_accepted() -> None:
     assert len(rig.live.offered) < 30  # it does not knock all the time
 
 
+def test_in_an_outage_nothing_is_read_for_each_record_that_comes_in() -> None:
+    reads: list[int] = []
+
+    async def story(rig: Rig) -> None:
+        rig.fail()
+        read = rig.keep.read
+
+        async def counted(after: int, *, upto: int | None, max_bytes: int) -> Batch | None:
+            reads.append(after)
+            return await read(after, upto=upto, max_bytes=max_bytes)
+
+        rig.keep.read = counted  # type: ignore[method-assign]
+        await rig.feed(1000, rate=100)
+
+    rig = in_virtual_time(story)
+    assert rig.lane.accepted == 1000
+    assert len(reads) < 30
+
+
 def test_after_an_outage_new_records_go_first_and_the_backlog_waits_for_the_gate() -> None:
     async def story(rig: Rig) -> None:
         await rig.feed(100)
