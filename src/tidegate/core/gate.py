@@ -224,8 +224,6 @@ class Gate:
             self._trouble(now, "it has refused a batch for want of replicas")
         elif outcome is TIMEOUT:
             self._trouble(now, "it has not answered a batch in time")
-        elif not self._open:
-            self._trouble(now, "it has failed a batch")
         elif errors / answers > self._settings.errors:
             share = format_share(round(errors / answers, 4))
             self._trouble(now, f"{errors} of its last {answers} answers failed ({share})")

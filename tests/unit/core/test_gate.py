@@ -147,6 +147,15 @@ def test_what_a_user_cancels_says_nothing() -> None:
     assert gate.is_open(now)
 
 
+def test_a_sink_that_always_fails_a_few_is_borne_with_if_the_settings_say_so() -> None:
+    gate = Gate(settings.Gate(jitter=0, errors=0.02), Random(1))
+    for tick in range(61 * 10):
+        if tick % 50 == 0:
+            gate.on_health(tick * SECOND // 10, WHOLE)
+        gate.on_answer(tick * SECOND // 10, FAILURE if tick % 100 == 99 else SUCCESS, MS)
+    assert gate.is_open(60 * SECOND)
+
+
 def test_an_error_while_it_is_closed_begins_the_time_anew() -> None:
     gate = Gate(EXACT, Random(1))
     watched(gate, 0, 50 * SECOND)
