@@ -249,10 +249,12 @@ def test_a_backlog_is_given_back_gently_and_once(
             await drill.until(lambda: not any(lane.keep.pending for lane in drill.lanes))
         ids = await stored(drill.sink[0])
         assert len(ids) == len(set(ids)) == sum(drill.accepted.values())
+        logs = {name.rpartition("/")[0] for name in ids}
+        assert len(logs) == len(NAMES)
         wanted = {
-            f"{name}/events/{number}"
-            for name, count in drill.accepted.items()
-            for number in range(1, count + 1)
+            f"{log}/{number}"
+            for log in logs
+            for number in range(1, drill.accepted[log.partition("/")[0]] + 1)
         }
         assert set(ids) == wanted
         assert drill.holders == set(NAMES)

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import shutil
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from ports import free_port
 from tidegate.core.health import Health, flaw
 from tidegate.core.outcome import FAILURE, OVERLOADED, TIMEOUT
 from tidegate.errors import SettingsError
-from tidegate.settings.spool import Turns
+from tidegate.settings import spool as settings
 from tidegate.spooler.coordinators.choose import open_coordinator
 from tidegate.spooler.record import Batch, Record
 from tidegate.spooler.sinks.sink import DELIVERED, Sink
@@ -26,6 +27,7 @@ pytest.importorskip("nats")
 from nats.aio.client import Client
 
 from tidegate.spooler.sinks.nats import NatsSink
+from tidegate.spooler.spool import Spool
 
 pytestmark = pytest.mark.slow  # servers are started, and time is real
 
@@ -124,6 +126,24 @@ def test_a_record_has_its_id_and_its_key_as_headers(server: NatsServer) -> None:
         assert "Tidegate-Key-Base64: AP8=\r" in headers[2]
         assert "Tidegate-Key-Base64: IGE=\r" in headers[3]
         await to.close()
+
+    told(story)
+
+
+def test_a_log_that_is_begun_anew_loses_nothing_to_the_memory_of_the_old(
+    server: NatsServer, tmp_path: Path
+) -> None:
+    """It counts from one again, and the stream remembers the ids of two minutes."""
+    lane = settings.Lane(to=f"nats://{server.address}/events?stream=E")
+    record = settings.Spool(lanes={"events": lane}, collector="c1", directory="spool")
+
+    async def story() -> None:
+        for _ in range(2):
+            async with Spool(record, tmp_path) as spool:
+                await spool.accept("events", [Record(b"x")] * 10)
+                await spool._lanes["events"].drained()
+            shutil.rmtree(tmp_path / "spool")
+        assert await stored(server.address) == 20
 
     told(story)
 
@@ -296,7 +316,7 @@ def test_who_we_are_is_read_from_a_file(tmp_path: Path) -> None:
         to = as_("spool.creds")
         assert await to.send(batch(1, 10), TIMEOUT_NS) == DELIVERED
         assert flaw(await to.health(TIMEOUT_NS), 1) is None
-        turns = Turns(through=f"nats://{server.address}?creds=spool.creds")
+        turns = settings.Turns(through=f"nats://{server.address}?creds=spool.creds")
         coordinator = open_coordinator(turns, "events", "c1", tmp_path)
         assert await coordinator.take(0, SECOND) is not None
         other = as_("stranger.creds")

@@ -223,7 +223,7 @@ def test_another_spool_hands_its_records_over_with_their_keys_and_hears_of_a_ful
     async def story() -> None:
         async with served(FakeKeeper(), record=1000) as at:
             lane = settings.Lane(to=f"spool://127.0.0.1:{at.port}/events")
-            sink = open_sink(lane, sender="c/events", purpose="live", base=tmp_path)
+            sink = open_sink(lane, sender="c/events", log=7, purpose="live", base=tmp_path)
             assert await sink.send(Batch(1, records), 10 * SECOND) == DELIVERED
             assert at.keeper.kept["events"] == records
             assert (await sink.health(10 * SECOND)).silent == ()

@@ -278,8 +278,8 @@ class Door(Settings, frozen=True, kw_only=True):
 class Spool(Settings, frozen=True, kw_only=True):
     """A process that keeps records and gives them on: its door, its directory, its lanes.
 
-    `collector` is its name among its fleet, by default the machine's; with the lane and the number
-    of a record it is the record's id, by which who receives it twice can tell.
+    `collector` is its name among its fleet, by default the machine's; with the lane, its log
+    and the number of a record it is the record's id, by which who receives it twice can tell.
     """
 
     lanes: dict[str, Lane]

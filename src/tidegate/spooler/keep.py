@@ -103,6 +103,11 @@ class DiskKeep:
         self._committer: Final = Committer(self._log, interval=lane.interval, grown=self._on_grown)
 
     @property
+    def identity(self) -> int:
+        """What tells this log from any other."""
+        return self._log.identity
+
+    @property
     def last(self) -> int:
         """The number that was given out last."""
         return self._log.last

@@ -30,6 +30,7 @@ from tidegate.spooler.lane import Full, Lane
 from tidegate.spooler.lane_status import lane_status
 from tidegate.spooler.record import Record
 from tidegate.spooler.sinks.choose import open_sink
+from tidegate.spooler.sinks.sink import Sink
 from tidegate.spooler.status import SpoolStatus
 from tidegate.units import SECOND
 
@@ -144,19 +145,19 @@ class Spool:
                 "`at_once` is for simulations; expected gentle, normal or fast",
                 path=(*path, "pace", "speed"),
             )
-        sender = f"{self.collector}/{name}"
+        keep = DiskKeep(lane, self.directory / name, self._base)
         try:
-            sinks = Sinks(
-                open_sink(lane, sender=sender, purpose="live", base=self._base),
-                open_sink(lane, sender=sender, purpose="replay", base=self._base),
-            )
+            sinks = Sinks(*(self._sink(name, lane, keep, purpose) for purpose in Sinks._fields))
             coordinator = open_coordinator(lane.turns, name, self.collector, self._base)
-        except SettingsError as error:
-            raise error.under(*path) from None
+        except BaseException as error:
+            await keep.close()
+            if isinstance(error, SettingsError):
+                raise error.under(*path) from None
+            raise
         return Lane(
             name,
             lane,
-            keep=DiskKeep(lane, self.directory / name, self._base),
+            keep=keep,
             sinks=sinks,
             coordinator=coordinator,
             collector=self.collector,
@@ -165,6 +166,10 @@ class Spool:
             promised=lambda total: self._promised(name, total),
             wall=time.time_ns,
         )
+
+    def _sink(self, name: str, lane: settings.Lane, keep: DiskKeep, purpose: str) -> Sink:
+        sender = f"{self.collector}/{name}"
+        return open_sink(lane, sender=sender, log=keep.identity, purpose=purpose, base=self._base)
 
     def _promised(self, name: str, total: int) -> int:
         """How much of the disk belongs to the other lanes and is not used yet."""

@@ -67,6 +67,7 @@ class Log:
         "_writing",
         "directory",
         "durable",
+        "identity",
         "options",
         "recovery",
     )
@@ -82,6 +83,8 @@ class Log:
         state = found.state
         self._files: Final = files
         self.directory: Final = directory
+        self.identity: Final = state.log
+        """A number by chance that tells this log from any other, also from one that was here."""
         self.options: Final = options
         self._calendar: Final = calendar
         self._handle: Final = found.lock

@@ -16,14 +16,17 @@ __all__ = ["SCHEMES", "open_sink", "shown"]
 SCHEMES = ("kafka", "nats", "http", "https", "spool", "file")
 
 
-def open_sink(lane: Lane, *, sender: str, purpose: str, base: Path) -> Sink:
+def open_sink(lane: Lane, *, sender: str, log: int, purpose: str, base: Path) -> Sink:
     """The sink of a lane. `purpose` is `live` or `replay`, by which the far side tells them apart.
 
-    `sender` names collector and lane in the records' ids; paths are relative to `base`. Raises
-    `SettingsError` for an address that cannot be meant.
+    `sender` names collector and lane; with the identity of the `log` it begins the records' ids. A
+    log that is begun anew counts from one again, and a sink that takes out what comes twice would
+    take out its first records. Paths are relative to `base`. Raises `SettingsError` for an address
+    that cannot be meant.
     """
     scheme, _, rest = lane.to.partition(":")
     agent = f"tidegate-{purpose}-{sender.replace('/', '-')}"
+    sender = f"{sender}/{log:016x}"
     match scheme:
         case "file":
             from tidegate.spooler.sinks.file import FileSink

@@ -13,7 +13,8 @@ from tidegate.spooler.sinks.sink import Sink
 
 
 def opened(to: str) -> Sink:
-    return open_sink(Lane(to=to), sender="here/events", purpose="live", base=Path("/nowhere"))
+    lane = Lane(to=to)
+    return open_sink(lane, sender="here/events", log=7, purpose="live", base=Path("/nowhere"))
 
 
 @pytest.mark.parametrize(
