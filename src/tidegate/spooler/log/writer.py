@@ -206,6 +206,8 @@ class Writer:
             break
         self.tail = tail = Segment(path, self.serial)
         tail.handle = handle
+        # It may stay empty when the disk is full, and segments are looked up by their last numbers.
+        tail.first, tail.last = self.last + 1, self.last
         self.segments.append(tail)
         self._names_dirty = True
         self._tail_since = now
