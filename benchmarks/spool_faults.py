@@ -42,11 +42,11 @@ from stores import KINDS, Store
 SEED = 20
 RECORD = 1000
 KEPT = 3000
-PATIENCE_S = 60
+PATIENCE_S = 120
 DISK = 96 << 20
 BALLAST = 16 << 20
 READ_S = 20.0
-TOO_SLOW = f"not read to its end in {READ_S:.0f} s"
+TOO_SLOW = f"not read to its end in {READ_S:.0f} s of CPU"
 OFFERED = 60_000  # records until killed, at most
 
 
@@ -67,7 +67,7 @@ def look(name: str, path: Path) -> Seen:
     """Open and read everything, however that ends."""
     numbers: list[int] = []
     wrong, error, told = 0, "", ""
-    until = time.monotonic() + READ_S
+    until = time.process_time() + READ_S
     try:
         store = KINDS[name].open(path)
         for value in store.read():
@@ -76,7 +76,7 @@ def look(name: str, path: Path) -> Seen:
                 numbers.append(number)
             else:
                 wrong += 1
-            if time.monotonic() > until:
+            if time.process_time() > until:
                 error = TOO_SLOW
                 break
         told = store.told()
@@ -123,7 +123,7 @@ def fill_disk(name: str, path: Path) -> None:
     except Exception as raised:  # noqa: BLE001
         refused_ms = (time.perf_counter() - began) * 1000
         say(kept=kept, refused_ms=refused_ms, refused=f"{type(raised).__name__}: {raised}"[:120])
-    say(drop=_dropped(store, kept // 2))
+    say(drop=_dropped(store, half(kept)))
     after, again = _again(store, kept)
     say(append=again)
     ballast.unlink()
@@ -132,6 +132,11 @@ def fill_disk(name: str, path: Path) -> None:
     with contextlib.suppress(Exception):
         store.close()
     say(upto=after)
+
+
+def half(kept: int) -> int:
+    """Fifties, as they are dropped."""
+    return kept // 100 * 50
 
 
 def _dropped(store: Store, count: int) -> str:
@@ -266,7 +271,7 @@ def full(name: str) -> dict[str, Any]:
         story["died"] = signal.Signals(-code).name if code < 0 else f"exit {code}"
     seen = looked(name, disk / "store")
     kept = story.get("kept", 0)
-    nobody_dropped = set(range(kept // 2, story.get("upto", kept)))
+    nobody_dropped = set(range(half(kept), story.get("upto", kept)))
     story["lost"] = len(nobody_dropped - set(seen.numbers))
     story["wrong"], story["error"] = seen.wrong, seen.error
     subprocess.run(["umount", str(disk)], check=True)
