@@ -106,7 +106,7 @@ class Courier:
             if self._replay.is_live_shut(now):  # each record wakes this: nothing is read for it
                 await self._bell.heard(rings, _later(now, self._replay.next_wakeup(now)))
                 continue
-            batch = await self._shelf.next_live()
+            batch = await self._shelf.next_live(canary=self._failing)
             if batch is None and self._replay.state(now) is SPILL:
                 # Somebody has to try the sink, and nothing new comes: a full lane takes nothing.
                 batch = await self._shelf.next_canary()
@@ -146,7 +146,7 @@ class Courier:
             self._failing = self._failing or not sent.poison
         elif self._failing:
             self._failing = False
-            self._shelf.on_well()
+            self._shelf.on_well(self._replay.live_rate(current().now()))
             self._changed()
 
     def _tell(self, now: Instant) -> None:

@@ -2,9 +2,10 @@
 
 A border parts the numbers of a lane: above it records are live and go first, what is pending at or
 below it is the backlog. In peace the border stands still behind everything. When a sink is well
-again after more than a batch has gathered, the border jumps to the end of the log, and all that
-waited becomes backlog. With `order: kept` it follows the end for as long as there is a backlog, so
-nothing overtakes.
+again after more than a second's worth has gathered, the border jumps to the end of the log, and all
+that waited becomes backlog: a whole fleet comes back at the same moment, and what each of them
+sends then is on top of what is live. With `order: kept` the border follows the end for as long as
+there is a backlog, so nothing overtakes.
 """
 
 from typing import Final, final
@@ -15,6 +16,8 @@ from tidegate.spooler.keep import Keep
 from tidegate.spooler.record import Batch
 
 __all__ = ["Shelf"]
+
+_HARDLY: Final = 16_000  # bytes: a lane with little to say need not wait for a gate for it
 
 
 @final
@@ -31,7 +34,7 @@ class Shelf:
         self.bisection: Final = Bisection()
         self.border = 0
         self.measure()
-        self.border = keep.last if self._bytes(0, keep.last) > batch else 0
+        self.on_well(0.0)
 
     # What happens.
 
@@ -41,9 +44,12 @@ class Shelf:
         if usage.backlog_records:
             self._record = max(1.0, usage.backlog_bytes / usage.backlog_records)
 
-    def on_well(self) -> None:
-        """The sink is well again: what has gathered is backlog, unless it is hardly a batch."""
-        if self.waiting > self._batch:
+    def on_well(self, live: float) -> None:
+        """The sink is well again: what has gathered is backlog, but for a second's worth.
+
+        `live` is how many bytes come in per second.
+        """
+        if self.waiting > min(self._batch, max(_HARDLY, live)):
             self.border = self._keep.last
 
     def on_grown(self) -> None:
@@ -63,9 +69,9 @@ class Shelf:
         """Bytes of the backlog, about."""
         return self._bytes(0, self.border)
 
-    async def next_live(self) -> Batch | None:
-        """The next live records, if any may be sent."""
-        return await self._next(self.border, self._keep.last, self._batch)
+    async def next_live(self, *, canary: bool = False) -> Batch | None:
+        """The next live records, if any may be sent; with `canary` one of them."""
+        return await self._next(self.border, self._keep.last, 1 if canary else self._batch)
 
     async def next_backlog(self, most: int) -> Batch | None:
         """The next of the backlog, of `most` bytes (but always one record)."""

@@ -178,6 +178,24 @@ def test_after_an_outage_new_records_go_first_and_the_backlog_waits_for_the_gate
     assert rig.keep.pending == ()
 
 
+def test_the_first_that_goes_after_an_outage_is_one_record_and_no_burst_follows() -> None:
+    """Twenty collectors that each began with a batch of 1 MB were a burst of 24 times the live
+    rate at a broker that had just come back.
+    """
+
+    async def story(rig: Rig) -> None:
+        rig.fail()
+        await rig.feed(600)
+        rig.heal()
+        healed = rig.now / SECOND
+        await rig.feed(100)
+        sent = [batch for at, batch in rig.live.offered if at >= healed]
+        assert len(sent[0].records) == 1
+        assert max(len(batch.records) for batch in sent) <= 20
+
+    in_virtual_time(story, batch=10**6)
+
+
 def test_with_order_kept_nothing_overtakes() -> None:
     async def story(rig: Rig) -> None:
         await rig.feed(100)

@@ -21,7 +21,7 @@ def numbers(batch: Batch | None) -> list[int]:
     return [] if batch is None else list(range(batch.first, batch.last + 1))
 
 
-def test_what_waits_at_the_start_is_backlog_if_it_is_more_than_a_batch() -> None:
+def test_what_waits_at_the_start_is_backlog_if_it_is_more_than_a_little() -> None:
     shelf = Shelf(keep_of(50), batch=1000, in_order=False)
     assert (shelf.border, shelf.backlog, shelf.waiting) == (50, 5000, 0)
     shelf = Shelf(keep_of(10), batch=1000, in_order=False)
@@ -32,16 +32,32 @@ def test_after_an_outage_all_that_has_gathered_is_backlog_and_new_records_are_li
     keep = keep_of(5)
     shelf = Shelf(keep, batch=1000, in_order=False)
     asyncio.run(keep.append([RECORD] * 45))
-    shelf.on_well()
+    shelf.on_well(0.0)
     asyncio.run(keep.append([RECORD] * 3))
     assert numbers(asyncio.run(shelf.next_live())) == [51, 52, 53]
     assert numbers(asyncio.run(shelf.next_backlog(500))) == [1, 2, 3, 4, 5]
 
 
+def test_a_second_of_live_records_is_no_backlog() -> None:
+    keep = keep_of(0)
+    shelf = Shelf(keep, batch=10**6, in_order=False)
+    asyncio.run(keep.append([RECORD] * 200))
+    shelf.measure()
+    shelf.on_well(25_000.0)
+    assert shelf.backlog == 0
+    shelf.on_well(5_000.0)
+    assert shelf.backlog == 20_000
+
+
+def test_a_canary_is_one_record() -> None:
+    shelf = Shelf(keep_of(50), batch=10**6, in_order=False)
+    assert numbers(asyncio.run(shelf.next_live(canary=True))) == [1]
+
+
 def test_hardly_a_batch_stays_live() -> None:
     keep = keep_of(5)
     shelf = Shelf(keep, batch=1000, in_order=False)
-    shelf.on_well()
+    shelf.on_well(0.0)
     assert numbers(asyncio.run(shelf.next_live())) == [1, 2, 3, 4, 5]
 
 

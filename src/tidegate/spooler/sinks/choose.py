@@ -25,7 +25,7 @@ def open_sink(lane: Lane, *, sender: str, log: int, purpose: str, base: Path) ->
     that cannot be meant.
     """
     scheme, _, rest = lane.to.partition(":")
-    agent = f"tidegate-{purpose}-{sender.replace('/', '-')}"
+    agent = f"tidegate-{purpose}-{sender.rpartition('/')[2]}"  # one for a fleet: a quota caps all
     sender = f"{sender}/{log:016x}"
     match scheme:
         case "file":
