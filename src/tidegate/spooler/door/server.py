@@ -5,13 +5,17 @@ of a proxy is believed, idle connections and the size of headers are bounded, an
 finish whose request is inside.
 """
 
-from typing import Final
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final, final
 
 from tidegate.errors import missing_extra
 from tidegate.spooler.door.app import Door
 
 try:
+    import h11
     import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
 except ModuleNotFoundError as error:
     raise missing_extra(error, "spool") from None
 
@@ -28,10 +32,10 @@ _KEEP_ALIVE_S: Final = 75  # as nginx: longer than a client of ours is silent
 def configured(door: Door, host: str, port: int) -> uvicorn.Config:
     """For `uvicorn.Server`, which the runner starts and stops; port 0 is any that is free."""
     return uvicorn.Config(
-        door.app,
+        _Quiet(door.app),
         host=host,
         port=port,
-        http="h11",
+        http=_Protocol,
         ws="none",
         lifespan="off",
         loop="asyncio",
@@ -44,3 +48,40 @@ def configured(door: Door, host: str, port: int) -> uvicorn.Config:
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=STOP_S,
     )
+
+
+_Message = MutableMapping[str, Any]
+_Receive = Callable[[], Awaitable[_Message]]
+_Send = Callable[[_Message], Awaitable[None]]
+
+
+@final
+class _Quiet:
+    """The application, without a traceback in the log for each stranger who sends nonsense.
+
+    Where nonsense follows a request at once, uvicorn answers 400 by itself and closes, and only
+    then begins the request; its answer has no connection any more, which is nobody's fault.
+    """
+
+    def __init__(self, app: Callable[[_Message, _Receive, _Send], Awaitable[None]]) -> None:
+        self._app: Final = app
+
+    async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
+        async def sent(message: _Message) -> None:
+            try:
+                await send(message)
+            except h11.LocalProtocolError:
+                await asyncio.sleep(0)  # in this turn of the loop uvicorn hears that it has closed
+
+        await self._app(scope, receive, sent)
+
+
+@final
+class _Protocol(H11Protocol):
+    """uvicorn's, without a traceback where nonsense comes behind an answer: nobody can be told."""
+
+    def send_400_response(self, msg: str) -> None:
+        try:
+            super().send_400_response(msg)
+        except h11.LocalProtocolError:
+            self.transport.close()
