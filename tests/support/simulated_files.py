@@ -92,6 +92,7 @@ class SimulatedFiles(Files):
         """The files as the next process finds them: what the last one wrote is all there."""
         found = SimulatedFiles()
         found.files, found.names_on_disk = self.files, self.names_on_disk
+        found.steps, found.power_until = self.steps, self.power_until
         return found
 
     def used(self) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 from log_witness import all_of, numbers
@@ -152,6 +153,19 @@ def test_one_damaged_slot_of_the_cursor_is_made_up_for_by_the_other() -> None:
         assert len(all_of(log)) >= 11
         assert numbers(log.pending) >= set(range(2, 13))
         log.close()
+
+
+def test_what_a_killed_process_wrote_of_the_cursor_is_on_disk_before_it_is_relied_upon() -> None:
+    for seed in range(100):
+        files = SimulatedFiles()
+        log = Log.open(LANE, OPTIONS, files)
+        log.append(RECORDS)
+        log.sync()
+        log.delivered(1, 1)
+        files = files.after_kill()
+        Log.open(LANE, OPTIONS, files).delivered(2, 2)
+        files = files.after_power_loss(Random(seed))
+        assert not Log.open(LANE, OPTIONS, files).recovery.cursor_lost
 
 
 def test_a_file_of_a_later_version_is_not_taken_for_damage(monkeypatch: pytest.MonkeyPatch) -> None:
