@@ -43,8 +43,20 @@ STORIES = {
         {40: set(), 70: {"SpoolFullSoon"}},
     ),
     "a gate that stays closed": (
-        {'state{lane="a",state="wait"}': "1x60", 'full{lane="a"}': "0x60"},
+        {
+            'state{lane="a",state="wait"}': "1x60",
+            'gate_open{lane="a"}': "0x60",
+            'full{lane="a"}': "0x60",
+        },
         {29: set(), 31: {"SpoolGateClosed"}},
+    ),
+    "a turn that is waited for": (
+        {
+            'state{lane="a",state="wait"}': "1x60",
+            'gate_open{lane="a"}': "1x60",
+            'full{lane="a"}': "0x60",
+        },
+        {31: set()},
     ),
     "a fleet that replays too hard": (
         {
