@@ -1,5 +1,6 @@
 """Does a log do what a dictionary of records and a set of numbers would?"""
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from log_witness import numbers
 from simulated_files import SimulatedFiles
 
 from tidegate.core.bounds import Cause, Drop
+from tidegate.errors import SpoolFull
 from tidegate.spooler.log.log import Log
 from tidegate.spooler.log.options import LogOptions
 from tidegate.spooler.record import Batch, Record
@@ -43,9 +45,31 @@ class LogMachine(RuleBasedStateMachine):
     @rule(records=some_records)
     def append(self, records: list[Record]) -> None:
         first = len(self.kept) + 1
-        assert self.log.append(records) == first + len(records) - 1
+        try:
+            assert self.log.append(records) == first + len(records) - 1
+        except SpoolFull:
+            assert self.files.capacity is not None
+            return
         self.kept |= dict(enumerate(records, first))
         self.pending |= set(range(first, first + len(records)))
+
+    @rule(room=st.integers(0, 400))
+    def the_disk_fills_up(self, room: int) -> None:
+        self.files.capacity = self.files.used() + room
+
+    @rule()
+    def there_is_room_again(self) -> None:
+        self.files.capacity = None
+
+    @rule()
+    def a_sync_fails(self) -> None:
+        self.files.capacity = None
+        failures = [errno.EIO]
+        self.files.failing = lambda operation, path: (
+            failures.pop() if failures and (operation, path.suffix) == ("sync", ".seg") else None
+        )
+        self.sync()
+        self.files.failing = lambda operation, path: None
 
     @rule()
     def sync(self) -> None:
@@ -106,7 +130,8 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def be_killed(self) -> None:
-        self.files = self.files.after_kill()
+        capacity, self.files = self.files.capacity, self.files.after_kill()
+        self.files.capacity = capacity
         self.log = Log.open(LANE, OPTIONS, self.files)
         self.durable = len(self.kept)
         assert self.log.recovery.words == ""
@@ -124,7 +149,7 @@ class LogMachine(RuleBasedStateMachine):
         assert self.pending <= self.there()
         usage = log.usage()
         assert usage.backlog_records == len(self.pending)
-        assert usage.damaged == usage.suspects == 0
+        assert usage.damaged == 0
         assert usage.lost.get("dropped_oldest", 0) == self.lost["dropped_oldest"]
         aside = usage.lost.get("quarantined", 0) + usage.lost.get("discarded", 0)
         assert aside == self.lost["aside"]
