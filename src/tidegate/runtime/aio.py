@@ -10,12 +10,13 @@ whom it wakes (`waited_for`).
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import Token
 from functools import wraps
 from threading import get_ident
 from typing import Any, Final, ParamSpec, TypeVar
 
 from tidegate.core.execution import ATTEMPT, COMPLETE, WAIT, Step
-from tidegate.core.leaves import REFUSED_MAX
+from tidegate.core.leaves import REFUSED_MAX, Leave
 from tidegate.core.outcome import IGNORED, TIMEOUT, Permit, Reason
 from tidegate.errors import AttemptTimeout, DeadlineExceeded
 from tidegate.runtime.call import FALL_BACK, Call
@@ -59,34 +60,29 @@ def guarded(  # noqa: C901 - flat, for the reason in its docstring
     left, told, unasked = leaves.left, leaves.ended, leaves.refused
 
     @wraps(function)
-    async def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:  # noqa: C901
+    async def call(*args: _P.args, **kwargs: _P.kwargs) -> Any:  # noqa: C901
         inherited = AMBIENT.get()
         now = dependency.now()
         if not guard.flat or (inherited is not NOTHING and not inherited.fits(now + guard.whole)):
-            return await _asked(guard, function, args, kwargs, inherited, now)  # type: ignore[no-any-return]
+            return await _asked(guard, function, args, kwargs, inherited, now)
         if now >= leaves.until or not (left or dependency.refill(now, guard.pipeline)):
             # Each function that an exception passes through costs it 0.1 us, so it is raised here.
             if now < leaves.shut_until and guard.fallback is None and len(unasked) < REFUSED_MAX:
-                unasked.append(None)
                 raise dependency.shut_out(now)
-            return await _asked(guard, function, args, kwargs, inherited, now)  # type: ignore[no-any-return]
+            return await _asked(guard, function, args, kwargs, inherited, now)
         permit = Permit(now)
         try:
             leave = left[-1]
             del left[-1]
         except IndexError:  # another thread was quicker
-            return await _asked(guard, function, args, kwargs, inherited, now)  # type: ignore[no-any-return]
-        task = going = before = None
-        over = False
+            return await _asked(guard, function, args, kwargs, inherited, now)
+        task = going = before = over = None
         try:
             try:
                 line = guard.line
                 if line is not None and line.thread == get_ident():
-                    # For the running loop CPython 3.11 asks the system, for the thread it does not.
                     permit.holder = task = asyncio.current_task(line.loop)
-                    line.queue.append(permit)
-                    if not line.armed or len(line.queue) > line.sweep_at:
-                        line.look_after(permit)
+                    line.arm(permit)
                 else:
                     task = arm(guard, permit)
                 if now < dependency.alert_until:
@@ -107,30 +103,37 @@ def guarded(  # noqa: C901 - flat, for the reason in its docstring
             except BaseException as error:
                 if over or permit.settled:
                     raise
-                permit.generation = leave.generation
-                going = Call.after(guard, inherited, permit, leave.pipeline)
+                going = _after(guard, inherited, permit, leave)
                 step = ended(going, permit, error)
             else:
-                permit.generation = leave.generation
-                going = Call.after(guard, inherited, permit, leave.pipeline)
+                going = _after(guard, inherited, permit, leave)
                 step = answered(going, permit, result)
             if before is not None:
                 put_back(before)
-            return await _carry_on(going, step, function, args, kwargs)  # type: ignore[no-any-return]
+            return await _carry_on(going, step, function, args, kwargs)
         except BaseException:
             if going is None and not over and not permit.settled:
-                permit.generation = leave.generation
-                going = Call.after(guard, inherited, permit, leave.pipeline)
-            if going is not None:
-                going.abandon()
-            if before is not None:
-                put_back(before)
+                going = _after(guard, inherited, permit, leave)
+            _give_up(going, before)
             raise
 
     return call
 
 
-async def _asked(  # noqa: C901 - the twin of `call`
+def _after(guard: Guard, inherited: Ambient, permit: Permit, leave: Leave) -> Call:
+    permit.generation = leave.generation
+    return Call.after(guard, inherited, permit, leave.pipeline)
+
+
+def _give_up(going: Call | None, before: Token[Ambient] | None) -> None:
+    """On the way out with an exception, ours or a Ctrl-C's: of what is over, nothing is said."""
+    if going is not None:
+        going.abandon()
+    if before is not None:
+        put_back(before)
+
+
+async def _asked(
     guard: Guard,
     function: Callable[..., Awaitable[Any]],
     args: tuple[Any, ...],
@@ -178,10 +181,7 @@ async def _asked(  # noqa: C901 - the twin of `call`
     except BaseException:
         if going is None and type(permit) is Permit and not permit.settled:
             going = Call.after(guard, inherited, permit, pipeline)
-        if going is not None:
-            going.abandon()
-        if before is not None:
-            put_back(before)
+        _give_up(going, before)
         raise
 
 
@@ -296,7 +296,8 @@ def armed(going: Call) -> tuple[Permit, asyncio.TimerHandle | None]:
 def arm(guard: Guard, permit: Permit) -> "asyncio.Task[Any] | None":
     """Set the timer of an attempt that may take as long as any other, with its task in its permit.
 
-    The answer is the task, None if there is no timeout. `guarded` has the same, written flat.
+    The answer is the task, None if there is no timeout. `guarded` has the same, written flat: for
+    the running loop CPython 3.11 asks the system, for the running thread it does not.
     """
     timeout = guard.pipeline.timeout
     if timeout is None:

@@ -44,22 +44,21 @@ def guarded(  # noqa: C901 - flat, for the reason in its docstring
     left, told, unasked = leaves.left, leaves.ended, leaves.refused
 
     @wraps(function)
-    def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:  # noqa: C901
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> Any:  # noqa: C901
         inherited = AMBIENT.get()
         now = dependency.now()
         if not guard.flat or (inherited is not NOTHING and not inherited.fits(now + guard.whole)):
-            return _asked(guard, function, args, kwargs, inherited, now)  # type: ignore[no-any-return]
+            return _asked(guard, function, args, kwargs, inherited, now)
         if now >= leaves.until or not (left or dependency.refill(now, guard.pipeline)):
             # Each function that an exception passes through costs it 0.1 us, so it is raised here.
             if now < leaves.shut_until and guard.fallback is None and len(unasked) < REFUSED_MAX:
-                unasked.append(None)
                 raise dependency.shut_out(now)
-            return _asked(guard, function, args, kwargs, inherited, now)  # type: ignore[no-any-return]
+            return _asked(guard, function, args, kwargs, inherited, now)
         try:
             leave = left[-1]
             del left[-1]
         except IndexError:  # another thread was quicker
-            return _asked(guard, function, args, kwargs, inherited, now)  # type: ignore[no-any-return]
+            return _asked(guard, function, args, kwargs, inherited, now)
         permit = going = before = None
         try:
             try:
@@ -88,7 +87,7 @@ def guarded(  # noqa: C901 - flat, for the reason in its docstring
                 step = _answered(going, result)
             if before is not None:
                 put_back(before)
-            return _carry_on(going, step, function, args, kwargs)  # type: ignore[no-any-return]
+            return _carry_on(going, step, function, args, kwargs)
         except BaseException:
             if going is None and (permit is None or not permit.settled):
                 going = Call.after(guard, inherited, permit or leave.permit(now), leave.pipeline)

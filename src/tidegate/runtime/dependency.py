@@ -267,7 +267,8 @@ class Dependency:
         return reason, wait
 
     def shut_out(self, now: Instant) -> Rejected:
-        """What `refuse` and `rejection` come to while the circuit is known to be open."""
+        """What `refuse` and `rejection` come to, under no lock, while the circuit is shut."""
+        self.leaves.refused.append(None)
         wait = self.pipeline.calm.shut_until - now
         return CircuitOpen(self.name, _IS_OPEN, wait / SECOND)
 

@@ -74,9 +74,10 @@ def test_without_a_row_the_limit_is_its_own(directory: Path) -> None:
     assert len(taken(Process(directory, CALL, 0, 1), 20)) == 10
 
 
-def test_a_limit_that_adapts_is_each_process_s_own(directory: Path) -> None:
-    call = Call(limit=policies.Limit(adaptive=policies.Adaptive(start=5)))
+def test_of_a_limit_that_adapts_each_process_has_its_part(directory: Path) -> None:
+    call = Call(limit=policies.Limit(adaptive=policies.Adaptive(start=10)))
     one, other = host(directory, call, 2)
+    one.lane.look(0)
     assert [len(taken(process, 9)) for process in (one, other)] == [5, 5]
     one.lane.look(0)
     assert one.table.words[one.table.row(0) + t.INFLIGHT] == 5
