@@ -197,7 +197,8 @@ class Replay:
     def errand(self, now: Instant) -> Errand | None:
         """What to ask the coordinator now: run it, and tell `on_errand` or `on_lost`, once."""
         self._step(now)
-        self.member.on_live(self._flow.rate(now))  # with no answers no window tells it
+        if now >= self._window_at + WINDOW:  # without answers no window has told it
+            self.member.on_live(self._flow.rate(now))
         return self.member.errand(now, wants=self._wants(now))
 
     def on_errand(self, now: Instant, errand: Errand, answer: Answer) -> None:
