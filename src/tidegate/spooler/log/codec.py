@@ -113,12 +113,14 @@ class Codec:
             raise DamagedError from None
 
     def _inflate(self, stored: bytes, raw: int) -> bytes:
-        from zstandard import ZstdError
+        from zstandard import ZstdError, frame_content_size
 
         assert self._decompress is not None
         try:
-            # The size stands in the frame of zstd too; one that claims more is not ours.
-            return self._decompress.decompress(stored, max_output_size=raw)
+            # The size stands in the frame of zstd too, and so much would be taken of the memory.
+            if frame_content_size(stored) != raw:
+                raise DamagedError
+            return self._decompress.decompress(stored)
         except ZstdError:
             raise DamagedError from None
 

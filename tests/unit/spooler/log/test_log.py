@@ -1,6 +1,7 @@
 """Does a log keep what it was given, in order, until it is delivered?"""
 
 import errno
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -505,3 +506,25 @@ def test_usage_estimates_what_waits() -> None:
     log.delivered(6, 10)
     assert log.usage()[2:5] == (0, 0, None)
     assert log.space().free > 0
+
+
+@pytest.mark.slow  # thirty megabytes of records
+def test_a_backlog_is_read_in_memory_that_does_not_grow() -> None:
+    files = SimulatedFiles()
+    log = Log.open(LANE, LogOptions(segment=1 << 20), files)
+    for _ in range(300):
+        log.append([Record(b"x" * 1000)] * 100)
+        log.sync()
+    peaks: list[int] = []
+    tracemalloc.start()
+    at = 0
+    while (batch := log.read(at, max_bytes=100_000)) is not None:
+        at = batch.last
+        if at % 3000 == 0:
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.reset_peak()
+    tracemalloc.stop()
+    assert at == 30_000
+    assert len(peaks) == 10
+    assert max(peaks) < 2_000_000
+    assert max(peaks[5:]) <= 1.2 * max(peaks[:5])
