@@ -27,7 +27,7 @@ from tidegate.units import format_bytes
 __all__ = ["KEY_MAX", "RECORDS_MAX", "TYPES", "inflated", "kind_of", "records_of"]
 
 RECORDS_MAX: Final = 100_000
-"""In one request. Eight million records of a byte each would fit into 16 MB, and take 1 GB here."""
+"""In one request. Eight million of a byte each would fit into 16 MB, and take 640 MB here."""
 
 KEY_MAX: Final = 1024
 """Bytes of a key: it is kept with each record."""
