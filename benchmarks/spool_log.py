@@ -3,16 +3,18 @@
     python benchmarks/spool_log.py [DIRECTORY [GIGABYTES]]
 
 Records of 1 kB. First what the disk itself can do, since everything durable waits for it. Then the
-log alone, synced after each append. Then what callers wait who share one committer: an open loop
-of so many records a second, each acknowledged when it is on disk; also with 2 and 10 ms added to
-each sync, as cloud volumes and spinning disks have. Then a backlog, read to its end, with the
-memory that this took, and the time that it takes to open a log.
+log alone, synced after each append, and what it costs to compress and to encrypt. Then what callers
+wait who share one committer: an open loop of so many records a second, each acknowledged when it is
+on disk; also with 2 and 10 ms added to each sync, as cloud volumes and spinning disks have. Then a
+backlog, read to its end, with the memory that this took, and the time that it takes to open a log.
 
 CPU is that of the whole process, in which the callers are as well.
 """
 
 import asyncio
+import json
 import os
+import random
 import shutil
 import sys
 import tempfile
@@ -21,6 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tidegate.errors import SpoolFull
+from tidegate.spooler.log.codec import CLEAR, Codec
 from tidegate.spooler.log.committer import Committer
 from tidegate.spooler.log.files import Files
 from tidegate.spooler.log.log import Log
@@ -88,6 +91,63 @@ def alone(directory: Path) -> None:
             f"log: {per:>5} records a sync      {max(rates):>9,.0f}/s"
             f" (worst of {ROUNDS}: {min(rates):,.0f})   {min(costs):5.1f} us of CPU each"
         )
+
+
+def events(count: int) -> list[Record]:
+    """Events of a web shop as JSON, drawn with a seed."""
+    luck = random.Random(1)
+    made = []
+    for _ in range(count):
+        event = {
+            "id": luck.randbytes(16).hex(),
+            "user": luck.randrange(10_000_000),
+            "path": luck.choice(["/", "/basket", "/product/7"]),
+            "agent": luck.choice(["Mozilla/5.0 (X11; Linux x86_64)", "curl/8.0"]),
+            "fields": {f"f{n}": luck.choice(["x" * 20, "yes", luck.random()]) for n in range(40)},
+        }
+        made.append(Record(json.dumps(event).encode(), b"", time.time_ns()))
+    return made
+
+
+def codecs(directory: Path) -> None:
+    key = (b"k" * 32,)
+    some = events(100)
+    size = sum(len(record.value) for record in some) / len(some)
+    kinds = {
+        "in clear": CLEAR,
+        "zstd": Codec(zstd=True),
+        "encrypted": Codec(keys=key),
+        "both": Codec(zstd=True, keys=key),
+    }
+    for name, codec in kinds.items():
+        log = Log.open(directory / "lane", LogOptions(codec=codec))
+        write = min(cpu(lambda log=log: keep(log, some, 100)) for _ in range(5)) / 10_000
+        bytes_each = log.usage().bytes / log.last
+        read = cpu(lambda log=log: drain(log)) / log.last
+        log.close()
+        shutil.rmtree(directory / "lane")
+        print(
+            f"events of {size:.0f} B, 100 an append, {name:>9}: {write * 1e6:.1f} us of CPU each to"
+            f" write, {read * 1e6:.1f} to read, {bytes_each:.0f} B on disk"
+        )
+
+
+def keep(log: Log, some: list[Record], times: int) -> None:
+    for _ in range(times):
+        log.append(some)
+        log.sync()
+
+
+def drain(log: Log) -> None:
+    at = 0
+    while (batch := log.read(at)) is not None:
+        at = batch.last
+
+
+def cpu(work: Callable[[], None]) -> float:
+    began = time.process_time()
+    work()
+    return time.process_time() - began
 
 
 async def offer(committer: Committer, rate: int, per: int) -> list[float]:
@@ -199,6 +259,7 @@ def main() -> None:
     try:
         disk(directory)
         alone(directory)
+        codecs(directory)
         shared(directory)
         backlog(directory, gigabytes)
         opening(directory)
