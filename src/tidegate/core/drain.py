@@ -53,8 +53,9 @@ class Plan(NamedTuple):
 def utilisation(pace: Pace, capacity: float) -> float:
     """How far a replay uses a sink of so many live rates, live records included."""
     threshold = pace.THRESHOLDS.get(pace.speed)
-    used = 1.0 if threshold is None else 1 - 1 / threshold
-    return min(used, (1 + pace.cap) / capacity)
+    if threshold is None:
+        return 1.0  # all at once knows no cap
+    return min(1 - 1 / threshold, (1 + pace.cap) / capacity)
 
 
 def plan(lane: Lane, fleet: Fleet) -> Plan:

@@ -50,6 +50,7 @@ def test_gate_and_ramp_come_on_top() -> None:
 
 def test_a_cap_that_leaves_the_sink_idle_is_obeyed() -> None:
     assert utilisation(settings.Pace(cap=0.5), 4.0) == 1.5 / 4
+    assert utilisation(settings.Pace(speed="at_once", cap=0.5), 4.0) == 1.0
     planned = plan(lane(pace=settings.Pace(cap=0.5)), fleet(capacity=4.0))
     assert planned.likely is not None
     assert planned.likely > 2 * HOUR
