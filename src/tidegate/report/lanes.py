@@ -99,7 +99,8 @@ def _round(seconds: float) -> float:
 
 def _spread(way: LaneWay) -> str:
     """The configured way again, with the lowest and the highest of its runs."""
-    told = [f"peak {figure(_short(way.peak))}", f"live lost {figure(_short(way.lost))}"]
+    lost = f"{share(way.lost.value)} ({share(way.lost.low)}..{share(way.lost.high)})"
+    told = [f"peak {figure(_short(way.peak))}", f"live lost {lost}"]
     if way.drained is not None:
         told.append(f"gone after {figure(_short(way.drained))}")
     return f"{way.way}: {', '.join(told)} of the runs"
