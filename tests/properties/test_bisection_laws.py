@@ -119,6 +119,7 @@ def test_a_sink_that_was_wrong_for_a_while_costs_no_good_record(
     assert sorted(world.delivered) == [n for n in range(1, world.last + 1) if n not in poison]
 
 
+@pytest.mark.slow  # hundreds of sends, a hundred times
 @given(st.integers(1, 300), st.integers(1, 400))
 def test_a_sink_that_refuses_everything_has_nothing_set_aside(records: int, steps: int) -> None:
     world = World(records, set())
@@ -129,6 +130,7 @@ def test_a_sink_that_refuses_everything_has_nothing_set_aside(records: int, step
     assert len(world.waits) == records
 
 
+@pytest.mark.slow  # as above
 @given(st.integers(2, 200))
 def test_a_lane_of_poison_alone_waits_for_a_proof(records: int) -> None:
     world = World(records, set(range(1, records)))
