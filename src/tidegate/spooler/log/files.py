@@ -5,9 +5,11 @@ loses power, fills up or fails. A handle is a descriptor; offsets are explicit a
 Errors are those of the system (`OSError`), and a write may be short: who writes looks.
 """
 
+import errno
 import fcntl
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -30,8 +32,13 @@ class Files:
     __slots__ = ()
 
     def make_directory(self, path: Path) -> None:
-        """Make it, and what leads to it, unless it is there; for its owner alone."""
-        path.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
+        """Make it, and what leads to it, unless it is there; for its owner alone, and to stay."""
+        for missing in [one for one in (path, *path.parents) if not one.exists()][::-1]:
+            missing.mkdir(mode=_DIRECTORY_MODE, exist_ok=True)
+            with suppress(PermissionError):  # one may make a directory where one may not look
+                self.sync_directory(missing.parent)
+        if not path.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
 
     def names(self, directory: Path) -> list[str]:
         """What is in a directory, in no order; nothing where there is none."""

@@ -344,7 +344,7 @@ class Log:
             segments = self._writer.segments.copy()
             parts = [estimate(segments, first, last) for first, last in self._ledger.pending]
             return Usage(
-                bytes=sum(segment.size for segment in segments),
+                bytes=sum(segment.size for segment in segments + self._removing),
                 segments=len(segments),
                 backlog_records=self._ledger.pending.total,
                 backlog_bytes=sum(size for size, _ in parts),

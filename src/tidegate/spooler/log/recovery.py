@@ -126,7 +126,6 @@ def _recover(files: Files, directory: Path, options: LogOptions, lock: int) -> R
         )
         _finish(files, segments, pending, state.log)
         files.sync_directory(directory)
-        files.sync_directory(directory.parent)
     except BaseException:
         cursor.close()
         raise

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -54,6 +55,24 @@ def test_files_are_made_once_and_for_their_owner(tmp_path: Path) -> None:
     FILES.unlink(tmp_path / "a/moved")
     FILES.unlink(tmp_path / "a/moved")
     assert FILES.names(tmp_path / "a/b") == FILES.names(tmp_path / "none") == []
+
+
+def test_each_directory_that_is_made_is_brought_to_disk(tmp_path: Path) -> None:
+    class Watched(Files):
+        synced: ClassVar[list[Path]] = []
+
+        def sync_directory(self, path: Path) -> None:
+            self.synced.append(path)
+            raise PermissionError
+
+    Watched().make_directory(tmp_path / "a/b")
+    assert Watched.synced == [tmp_path, tmp_path / "a"]
+    Watched().make_directory(tmp_path / "a/b")
+    assert len(Watched.synced) == 2
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError):
+        FILES.make_directory(tmp_path / "file")
 
 
 def test_a_lock_is_one_process_s_until_it_is_given_back(tmp_path: Path) -> None:
