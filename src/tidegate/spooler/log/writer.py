@@ -263,6 +263,7 @@ class Writer:
             self.tail = None
             if not tail.frames:
                 self.segments.remove(tail)
+            if tail not in self._dirty:  # else the next sync closes it
                 self._close(tail)
 
     def _cut_back(self) -> None:

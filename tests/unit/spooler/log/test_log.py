@@ -287,6 +287,26 @@ def test_a_write_that_fails_is_told_and_leaves_the_log_as_it_was() -> None:
     log.close()
 
 
+@pytest.mark.parametrize("synced", [True, False])
+def test_a_file_that_could_not_be_cut_goes_when_it_is_done_with(*, synced: bool) -> None:
+    files = SimulatedFiles()
+    log = Log.open(LANE, SMALL, files)
+    log.append(some(5))
+    if synced:
+        log.sync()
+    files.failing = failing("write", "truncate")
+    with pytest.raises(SpoolError):
+        log.append(some(5))
+    files.failing = failing()
+    assert log.append(some(1)) == 6
+    log.sync()
+    before = files.names(LANE)
+    log.delivered(1, 5)
+    assert len(files.names(LANE)) == len(before) - 1
+    log.close()
+    assert not files.handles
+
+
 def test_what_cannot_be_read_back_is_passed_over_and_counted() -> None:
     files = SimulatedFiles()
     log = Log.open(LANE, LogOptions(), files)
