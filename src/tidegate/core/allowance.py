@@ -59,5 +59,9 @@ class Allowance:
 
 
 def _grain(rate: float, wanted: int, batch: int) -> float:
-    """Less than this is not worth a request."""
-    return max(1.0, min(batch, rate / _GRAINS, wanted))
+    """Less than this is not worth a request.
+
+    In floats what a rate gives in a quarter of a second may be a little less than its quarter, and
+    who asks just then would go with half a second's worth at the next time: so one byte less.
+    """
+    return max(1.0, min(batch, rate / _GRAINS - 1, wanted))

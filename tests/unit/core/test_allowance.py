@@ -19,9 +19,17 @@ def test_it_saves_a_second_at_most() -> None:
 def test_less_than_a_quarter_of_a_second_is_not_worth_a_request() -> None:
     allowance = Allowance()
     allowance.end(0)
-    assert allowance.ask(249 * MILLISECOND, 1000.0, **ALL) == 0
-    assert allowance.ready_at(1000.0, **ALL) == 250 * MILLISECOND + 1
-    assert allowance.ask(250 * MILLISECOND + 1, 1000.0, **ALL) == 250
+    assert allowance.ask(248 * MILLISECOND, 1000.0, **ALL) == 0
+    ready = allowance.ready_at(1000.0, **ALL)
+    assert ready == 249 * MILLISECOND + 1
+    assert allowance.ask(ready, 1000.0, **ALL) == 249
+
+
+@given(st.floats(100, 1e9))
+def test_who_asks_four_times_a_second_is_never_late_by_a_rounding(rate: float) -> None:
+    allowance = Allowance()
+    allowance.end(0)
+    assert allowance.ask(SECOND // 4, rate, **ALL) >= min(int(rate / 4) - 1, 10**6)
 
 
 def test_but_a_batch_is_and_so_is_the_last_of_it() -> None:
@@ -38,7 +46,7 @@ def test_what_went_too_early_is_paid_back() -> None:
     allowance.spend(5000)
     assert allowance.ask(HOUR + 4 * SECOND, 1000.0, **ALL) == 0
     allowance.end(HOUR + 4 * SECOND)
-    assert allowance.ready_at(1000.0, **ALL) == HOUR + 4 * SECOND + SECOND // 4 + 1
+    assert allowance.ready_at(1000.0, **ALL) == HOUR + 4 * SECOND + 249 * MILLISECOND + 1
 
 
 def test_what_was_saved_up_ends_with_the_rate() -> None:
