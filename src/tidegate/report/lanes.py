@@ -128,19 +128,27 @@ def lanes_section(report: CheckReport) -> tuple[str, Sequence[str | None]] | Non
 
 def _article(lane: LaneResult, key: str) -> Markup:
     behind = runs_behind(way.peak for way in lane.ways)
-    table = blocks.table(
-        f"Ways to give the backlog back ({behind} of each). Peak is of the live rate; of capacity"
-        " is that against what the sink could take; lost and late are of the live records of the"
-        " hour after the sink's return; of least is against the least possible time.",
-        ("way", "peak", "of capacity", *_HEADS[1:], "overload", "sent in vain"),
-        [_cells(way) for way in lane.ways],
-        numbers=range(1, 10),
+    harm = blocks.table(
+        f"Ways to give the backlog back ({behind} of each; where no spread is shown they agree to"
+        " three digits). Peak is of the live rate; lost is of the live records of the hour after"
+        " the sink's return; of least is against the least possible time.",
+        ("way", "peak", "live lost", "gone after", "of least"),
+        [_harm(way) for way in lane.ways],
+        numbers=range(1, 5),
+    )
+    price = blocks.table(
+        "What else it costs, in the same runs. Of capacity is the peak against what the sink could"
+        " take then; late is of the live records of that hour.",
+        ("way", "p99", "of capacity", "late", "overload", "sent in vain"),
+        [_price(way) for way in lane.ways],
+        numbers=range(1, 6),
     )
     return el(
         "article",
         el("h3", blocks.badge(lane.verdict), " ", lane.lane, id=f"{key}-name"),
         el("p", sentence(lane.says)),
-        table,
+        harm,
+        price,
         _chart(lane, f"{key}-run"),
         blocks.facts(_facts(lane.plan)),
         el("ul", *(el("li", sentence(said)) for said in lane.plan.says)),
@@ -151,19 +159,30 @@ def _article(lane: LaneResult, key: str) -> Markup:
     )
 
 
-def _cells(way: LaneWay) -> tuple[Cell, ...]:
+def _harm(way: LaneWay) -> tuple[Cell, ...]:
     return (
-        el("strong", way.way) if way.configured else way.way,
-        figure(_short(way.peak)),
-        figure(_short(way.peak_of_capacity)),
-        figure(_short(way.lost)),
-        figure(_short(way.late)),
-        "never" if way.drained is None else figure(_short(way.drained)),
-        "" if way.of_limit is None else figure(_short(way.of_limit)),
-        figure(_short(way.p99)),
-        figure(_short(way.overload)),
-        figure(_short(way.resent)),
+        _named(way),
+        _agreed(way.peak),
+        _agreed(way.lost),
+        "never" if way.drained is None else _agreed(way.drained),
+        "" if way.of_limit is None else _agreed(way.of_limit),
     )
+
+
+def _price(way: LaneWay) -> tuple[Cell, ...]:
+    measures = (way.p99, way.peak_of_capacity, way.late, way.overload, way.resent)
+    return (_named(way), *map(_agreed, measures))
+
+
+def _agreed(measure: Measure) -> str:
+    """A figure with its spread, if there is one at three digits."""
+    short = _short(measure)
+    told = figure(short)
+    return told.partition(" (")[0] if short.low == short.high else told
+
+
+def _named(way: LaneWay) -> Cell:
+    return el("strong", way.way) if way.configured else way.way
 
 
 def _chart(lane: LaneResult, key: str) -> Markup:

@@ -10,6 +10,7 @@ numbers of its records. It is sent once; whether and when again is the lane's to
 """
 
 import asyncio
+import io
 import os
 from pathlib import Path
 from typing import Final, final
@@ -102,7 +103,11 @@ class HttpSink:
             headers |= self._authorization()
             limit = aiohttp.ClientTimeout(total=timeout / SECOND)
             async with self._open().post(
-                self._url, data=body, headers=headers, timeout=limit, allow_redirects=False
+                self._url,
+                data=io.BytesIO(body),
+                headers=headers,
+                timeout=limit,
+                allow_redirects=False,
             ) as response:
                 await response.content.read(_ANSWER_MAX)
                 return _judged(response.status, response.headers.get("Retry-After"))
