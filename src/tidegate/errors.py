@@ -149,8 +149,7 @@ class Shed(Rejected):
 
 
 class SpoolError(TidegateError):
-    """A spool cannot do what it is asked. The message is one sentence and tells nothing of records.
-    """
+    """A spool cannot do what it is asked. The message is one sentence and shows no record."""
 
 
 class SpoolFull(SpoolError):
@@ -205,10 +204,13 @@ def _deadline_exceeded(dependency: str, sent: bool) -> DeadlineExceeded:
     return DeadlineExceeded(dependency, sent=sent)
 
 
-def missing_extra(error: ModuleNotFoundError, extra: str) -> ModuleNotFoundError:
+def missing_extra(
+    error: ModuleNotFoundError, extra: str, what: str = "this"
+) -> ModuleNotFoundError:
     """What to raise where `error` says that a module of this extra is not installed."""
     return ModuleNotFoundError(
-        f"this needs the package of {error.name}: pip install 'tidegate[{extra}]'", name=error.name
+        f"{what} needs the package of {error.name}: pip install 'tidegate[{extra}]'",
+        name=error.name,
     )
 
 

@@ -268,3 +268,10 @@ def test_what_was_never_on_a_connection_holds_no_place() -> None:
 def test_whoever_leaves_the_safe_mode_is_warned() -> None:
     with pytest.warns(LeakyPoolWarning, match="loses connections"):
         AsyncTransport(safe=False)
+
+
+@pytest.mark.parametrize("kind", [AsyncTransport, Transport])
+@pytest.mark.parametrize("connections", [0, -1, 2.5, "4", True])
+def test_a_pool_has_one_connection_or_more(kind: Any, connections: Any) -> None:
+    with pytest.raises(tidegate.SettingsError, match="connections: expected a whole number from 1"):
+        kind(connections=connections)

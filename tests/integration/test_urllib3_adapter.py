@@ -11,6 +11,7 @@ from urllib3.util import Retry, Timeout
 
 import tidegate
 from tidegate.adapters.urllib3 import PoolManager
+from tidegate.errors import SettingsError
 from tidegate.runtime import registry
 from tidegate.settings.policies import Breaker, Budget
 
@@ -156,3 +157,11 @@ def test_a_stream_is_left_to_its_reader(server: ScriptedServer, pool: PoolManage
     response = pool.request("GET", server.url, preload_content=False)
     assert response.read() == b"fine"
     response.release_conn()
+
+
+def test_a_slip_of_a_keyword_is_said_at_once() -> None:
+    with pytest.raises(SettingsError, match="there is no setting 'gaurd'; did you mean 'guard'"):
+        PoolManager(gaurd="shop")
+    with pytest.raises(SettingsError, match="idempotent: expected True, False or None"):
+        PoolManager(idempotent="yes")  # type: ignore[arg-type]
+    PoolManager(num_pools=3, headers={}, timeout=2.0, maxsize=4, block=True, assert_hostname=False)

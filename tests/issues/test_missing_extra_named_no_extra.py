@@ -57,3 +57,25 @@ def test_who_asks_for_import_errors_still_finds_them() -> None:
     with pytest.raises(ImportError, match="httpx2") as caught:
         raise missing_extra(ModuleNotFoundError("no", name="httpx2"), "httpx2")
     assert caught.value.name == "httpx2"
+
+
+def test_a_shared_rate_says_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tidegate.server.shared_rate import SharedRate
+
+    monkeypatch.setitem(sys.modules, "limits", None)
+    said = r"a shared rate needs the package of limits: pip install 'tidegate\[valkey\]'"
+    with pytest.raises(ModuleNotFoundError, match=said):
+        SharedRate(10, "valkey://127.0.0.1:1")
+
+
+def test_the_lab_says_it_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tidegate.cli.main import main
+
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    for module in [name for name in sys.modules if name.startswith("tidegate.lab")]:
+        monkeypatch.delitem(sys.modules, module)
+    assert main(["lab", "storm"]) == 2
+    said = "the lab needs the package of uvicorn: pip install 'tidegate[lab]'"
+    assert said in capsys.readouterr().err

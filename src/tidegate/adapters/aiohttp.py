@@ -28,6 +28,7 @@ from tidegate.adapters.http import (
     repeatable,
     says_no,
     short,
+    true_false_or_none,
 )
 from tidegate.adapters.time_left import attempt_ends_at
 from tidegate.runtime.guard import Guard
@@ -68,7 +69,7 @@ class Middleware:
 
     def __init__(self, guard: Source = None, *, idempotent: bool | None = None) -> None:
         self._doors: Final = Doors(guard, _attempt)
-        self._idempotent: Final = idempotent
+        self._idempotent: Final = true_false_or_none(idempotent)
 
     async def __call__(self, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
         """Send a request under the guard of its origin."""

@@ -14,6 +14,7 @@ from tidegate.runtime.clock import current
 from tidegate.runtime.context import AMBIENT
 from tidegate.runtime.guard import Guard
 from tidegate.runtime.wire import CRITICALITY, DEPTH, REMAINING, outgoing
+from tidegate.settings.rules import refuse
 from tidegate.units import Instant
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "repeatable",
     "says_no",
     "short",
+    "true_false_or_none",
 ]
 
 IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
@@ -35,6 +37,13 @@ _KEY: Final = "Idempotency-Key"
 _OURS: Final = (REMAINING, CRITICALITY, DEPTH)
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _SHORT: Final = 65_536  # bytes of an error page that are worth keeping for a free connection
+
+
+def true_false_or_none(said: object) -> bool | None:
+    """What a user says of all requests: whether they may be repeated. Raises SettingsError."""
+    if said is not None and not isinstance(said, bool):
+        raise refuse("idempotent", "True, False or None", said)
+    return said
 
 
 def repeatable(method: str, headers: Mapping[str, Any]) -> bool:

@@ -31,12 +31,15 @@ from tidegate.adapters.http import short
 from tidegate.adapters.time_left import TimeLeft
 from tidegate.adapters.transport import AsyncBody, AsyncSending, Body, Exchange, Sending
 from tidegate.runtime.clock import current
+from tidegate.settings.rules import whole
 from tidegate.units import MILLISECOND
 
 __all__ = ["AsyncTransport", "LeakyPoolWarning", "Transport"]
 
 _CONNECTIONS: Final = 100  # httpx's own default of max_connections
 _PUT_AWAY: Final = 100 * MILLISECOND  # to read a short body that has begun to arrive
+_CONNECTIONS_MAX: Final = 65_535  # as many as there are ports to send from
+_SO_MANY: Final = f"a whole number from 1 to {_CONNECTIONS_MAX}"
 _KEPT: Final = 20  # and of max_keepalive_connections
 
 
@@ -118,6 +121,7 @@ class AsyncTransport(AsyncSending, httpx.AsyncBaseTransport):
         connections: int = _CONNECTIONS,
         safe: bool = True,
     ) -> None:
+        whole("connections", connections, 1, _CONNECTIONS_MAX, _SO_MANY)
         if wrapped is None:
             wrapped = httpx.AsyncHTTPTransport(limits=_limits(connections))
         super().__init__(guard, wrapped)
@@ -213,6 +217,7 @@ class Transport(Sending, httpx.BaseTransport):
         wrapped: httpx.BaseTransport | None = None,
         connections: int = _CONNECTIONS,
     ) -> None:
+        whole("connections", connections, 1, _CONNECTIONS_MAX, _SO_MANY)
         if wrapped is None:
             wrapped = httpx.HTTPTransport(limits=_limits(connections))
         super().__init__(guard, wrapped)

@@ -32,6 +32,7 @@ from tidegate.adapters.http import (
     repeatable,
     says_no,
     short,
+    true_false_or_none,
 )
 from tidegate.adapters.time_left import attempt_ends_at, ends_at, is_over, too_slow
 from tidegate.adapters.urllib3 import fitted
@@ -97,7 +98,7 @@ class Adapter(HTTPAdapter):
                 "retries are the guard's: give attempts to it, not max_retries here"
             )
         super().__init__(**keywords)
-        self._idempotent: Final = idempotent
+        self._idempotent: Final = true_false_or_none(idempotent)
         self._doors: Final = Doors(guard, self._attempt)
 
     def send(

@@ -164,7 +164,7 @@ class Calls:
     __slots__ = ("_doors", "_idempotent")
 
     def __init__(self, guard: Source, idempotent: bool | Collection[str], send: Send) -> None:
-        if isinstance(idempotent, str):
+        if isinstance(idempotent, str) or not isinstance(idempotent, bool | Collection):
             raise SettingsError(
                 f"expected True or a set of methods as '/shop.Prices/Get', not {idempotent!r}",
                 path=("idempotent",),

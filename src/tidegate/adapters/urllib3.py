@@ -19,20 +19,37 @@ try:
     from urllib3 import HTTPConnectionPool, HTTPHeaderDict, HTTPSConnectionPool
     from urllib3.exceptions import MaxRetryError, NewConnectionError
     from urllib3.exceptions import TimeoutError as TimedOut
+    from urllib3.poolmanager import PoolKey
     from urllib3.response import BaseHTTPResponse
     from urllib3.util import Retry, Timeout
 except ModuleNotFoundError as error:
     raise missing_extra(error, "urllib3") from None
 
 from tidegate.adapters.doors import Doors, Source, Terms
-from tidegate.adapters.http import SaidNo, origin_of, propagate, repeatable, says_no
+from tidegate.adapters.http import (
+    SaidNo,
+    origin_of,
+    propagate,
+    repeatable,
+    says_no,
+    true_false_or_none,
+)
 from tidegate.adapters.time_left import attempt_ends_at, ends_at, is_over, seconds_until, too_slow
 from tidegate.core.outcome import FAILURE, TIMEOUT, Outcome
-from tidegate.errors import SettingsError
+from tidegate.errors import SettingsError, nearest
 from tidegate.runtime.guard import Guard
 from tidegate.units import Instant
 
 __all__ = ["PoolManager", "fitted"]
+
+
+_KEYWORDS: Final = (
+    "guard",
+    "idempotent",
+    "num_pools",
+    "headers",
+    *(name.removeprefix("key_") for name in PoolKey._fields),
+)
 
 
 class PoolManager(urllib3.PoolManager):
@@ -52,6 +69,9 @@ class PoolManager(urllib3.PoolManager):
     def __init__(
         self, guard: Source = None, *, idempotent: bool | None = None, **keywords: Any
     ) -> None:
+        for name in keywords:
+            if name not in _KEYWORDS:  # urllib3 itself would say so at the first request only
+                raise SettingsError(f"there is no setting {name!r}{nearest(name, _KEYWORDS)}")
         super().__init__(**keywords)
         self._guarding: Final = _Guarding(guard, idempotent)
         self.pool_classes_by_scheme = {"http": _HTTPPool, "https": _HTTPSPool}
@@ -69,7 +89,7 @@ class _Guarding:
 
     def __init__(self, guard: Source, idempotent: bool | None) -> None:
         self.doors: Final = Doors(guard, _attempt, _classify)
-        self.idempotent: Final = idempotent
+        self.idempotent: Final = true_false_or_none(idempotent)
 
 
 class _GuardedPool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.cli.progress import Progress
-from tidegate.errors import InputError
+from tidegate.errors import InputError, missing_extra
 
 if TYPE_CHECKING:
     from tidegate.lab.findings import StormReport
@@ -54,9 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         from tidegate.lab.show import show
     except ModuleNotFoundError as error:
-        raise InputError(
-            f"the lab needs {error.name}: install tidegate with its extra `lab`"
-        ) from None
+        raise InputError(str(missing_extra(error, "lab", "the lab"))) from None
     storm, source = _story(arguments)
     with Progress(sys.stderr) as progress:
         report = show(

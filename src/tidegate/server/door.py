@@ -78,6 +78,11 @@ class Door:
     ) -> None:
         one_of("mode", mode, get_args(Mode))
         self.mode: Final[Mode] = mode
+        if admission is not None and not isinstance(admission, settings.Admission):
+            raise refuse("admission", "an Admission(...)", admission)
+        for key, given in (("exempt", exempt), ("trusted", trusted)):
+            if not isinstance(given, Collection):
+                raise refuse(key, "names, in a tuple or another collection", given)
         self.settings: Final = _settings(admission or settings.Admission(), keywords)
         self.admission: Final = Admission(self.settings)
         if isinstance(client_rate, int | float):
@@ -88,7 +93,7 @@ class Door:
         self.exempt: Final = frozenset((exempt,) if isinstance(exempt, str) else exempt)
         self.trusts: Final = trusts(trusted) if trusted else None
         # Luck from the machine: workers that were forked from one parent must not draw alike.
-        self.retry_after: Final = RetryAfter(*retry_after, SystemRandom())
+        self.retry_after: Final = RetryAfter(retry_after, SystemRandom())
         self.now: Callable[[], Instant] = clocks.current().now
         self.rate_refused = 0
         self.would_wait = 0

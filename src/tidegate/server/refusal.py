@@ -11,7 +11,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from tidegate.core.outcome import Reason
-from tidegate.errors import SettingsError
+from tidegate.settings.rules import refuse
 from tidegate.units import SECOND, Duration
 
 __all__ = ["REFUSALS", "Refusal", "RetryAfter"]
@@ -47,13 +47,14 @@ class RetryAfter:
 
     __slots__ = ("_choices", "_low", "_random")
 
-    def __init__(self, low: int, high: int, rng: Random) -> None:
+    def __init__(self, between: tuple[int, int], rng: Random) -> None:
+        pair = isinstance(between, tuple | list) and len(between) == 2
+        if not pair or not all(type(seconds) is int for seconds in between):
+            raise refuse("retry_after", "two whole numbers of seconds", between)
+        low, high = between
         if not 1 <= low <= high <= _SECONDS_MAX:
-            raise SettingsError(
-                f"expected whole seconds, from 1 to {_SECONDS_MAX}, the lower first, found"
-                f" {(low, high)!r}",
-                path=("retry_after",),
-            )
+            expected = f"whole seconds, from 1 to {_SECONDS_MAX}, the lower first"
+            raise refuse("retry_after", expected, between)
         self._low: Final = low
         self._choices: Final = high - low + 1
         self._random: Final = rng.random

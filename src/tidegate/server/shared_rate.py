@@ -23,7 +23,7 @@ from typing import Any, Final, Protocol, final
 from weakref import WeakSet, ref
 
 from tidegate.core.client_rates import ClientRates, ClientRatesSnapshot
-from tidegate.errors import SettingsError
+from tidegate.errors import SettingsError, missing_extra
 from tidegate.runtime import clock as clocks
 from tidegate.settings.admission import ClientRate
 from tidegate.units import MILLISECOND, SECOND, Duration, Instant
@@ -60,7 +60,7 @@ class SharedRate:
     `rate` is per second, over a window of ten. `store` is an address as `limits` writes it, as
     `valkey://127.0.0.1:6379`. `burst` and `clients` are those of each process's own table.
 
-    Raises SettingsError if `limits` is not installed, or does not know the address.
+    Raises SettingsError if `limits` does not know the address, ModuleNotFoundError without it.
     """
 
     def __init__(
@@ -75,10 +75,8 @@ class SharedRate:
         own = ClientRate(rate=rate, burst=burst, clients=clients)
         try:
             from limits import RateLimitItemPerSecond
-        except ImportError:
-            raise SettingsError(
-                "a shared rate needs the package limits: tidegate[valkey]"
-            ) from None
+        except ModuleNotFoundError as error:
+            raise missing_extra(error, "valkey", "a shared rate") from None
         self._counter: Final = counter if counter is not None else _counter(store)
         self._item: Final = RateLimitItemPerSecond(max(1, round(rate * WINDOW_S)), WINDOW_S, _NAME)
         self._own: Final = ClientRates(own)

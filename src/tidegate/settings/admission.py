@@ -7,7 +7,7 @@ goes wrong at half and at double of each default is on the policy's page in the 
 from typing import ClassVar, Final, get_args
 
 from tidegate.settings.policies import CoDel, Gradient, Limit, Order, RateLimit, Settings
-from tidegate.settings.rules import finite, one_of, whole
+from tidegate.settings.rules import finite, lasting, one_of, whole
 from tidegate.units import HOUR, MILLISECOND, SECOND, Count, Duration, Share
 
 __all__ = ["Admission", "ClientRate", "Shares"]
@@ -52,7 +52,7 @@ class Admission(Settings, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         whole("queue", self.queue, 0, _COUNT_MAX, "a whole number from 0 to 1000000")
-        whole("wait", self.wait, MILLISECOND, HOUR, "a duration from 1ms to 1h")
+        lasting("wait", self.wait, MILLISECOND, HOUR, "a duration from 1ms to 1h")
         one_of("order", self.order, get_args(Order))
         if self.client_share is not None:
             finite("client_share", self.client_share, 0.001, 1, "a share from 0.1% to 100%")

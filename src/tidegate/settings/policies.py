@@ -9,8 +9,19 @@ from typing import ClassVar, Final, Literal, get_args
 
 import msgspec
 
-from tidegate.settings.rules import finite, one_of, refuse, whole
-from tidegate.units import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Count, Duration, Rate, Share
+from tidegate.settings.rules import finite, lasting, not_so_long, one_of, refuse, whole
+from tidegate.units import (
+    DAY,
+    HOUR,
+    MILLISECOND,
+    MINUTE,
+    SECOND,
+    Count,
+    Duration,
+    Rate,
+    Share,
+    format_duration,
+)
 
 __all__ = [
     "Adaptive",
@@ -68,7 +79,7 @@ class Budget(Settings, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         finite("ratio", self.ratio, 0, 10, "a share from 0% to 1000%")
-        whole("window", self.window, SECOND, HOUR, "a duration from 1s to 1h")
+        lasting("window", self.window, SECOND, HOUR, "a duration from 1s to 1h")
 
 
 class Backoff(Settings, frozen=True, kw_only=True):
@@ -89,12 +100,12 @@ class Backoff(Settings, frozen=True, kw_only=True):
     jitter: Jitter = "full"  # Brooker 2015: least work at equal delay
 
     def __post_init__(self) -> None:
-        whole("base", self.base, 0, 24 * HOUR, "a duration from 0s to 24h")
+        lasting("base", self.base, 0, 24 * HOUR, "a duration from 0s to 24h")
         finite("factor", self.factor, 1, 100, "a number from 1 to 100")
-        whole("max", self.max, 0, 24 * HOUR, "a duration from 0s to 24h")
+        lasting("max", self.max, 0, 24 * HOUR, "a duration from 0s to 24h")
         one_of("jitter", self.jitter, get_args(Jitter))
         if self.max < self.base:
-            raise refuse("max", "at least the base", self.max)
+            raise not_so_long("max", f"at least the base of {format_duration(self.base)}", self.max)
         if self.jitter == "decorrelated" and self.factor != _FACTOR:
             raise refuse("factor", "no factor beside decorrelated jitter", self.factor)
 
@@ -119,7 +130,7 @@ class Hedge(Settings, frozen=True, kw_only=True):
     max: Count = 1  # Dean and Barroso 2013, Polly, failsafe-go; gRPC allows four
 
     def __post_init__(self) -> None:
-        whole("after", self.after, 1, HOUR, "a duration above zero and at most 1h")
+        lasting("after", self.after, 1, HOUR, "a duration above zero and at most 1h")
         whole("max", self.max, 1, 4, "a whole number from 1 to 4")
 
 
@@ -145,12 +156,12 @@ class Breaker(Settings, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         finite("failures", self.failures, 0.01, 1, "a share from 1% to 100%")
-        whole("window", self.window, SECOND, HOUR, "a duration from 1s to 1h")
+        lasting("window", self.window, SECOND, HOUR, "a duration from 1s to 1h")
         whole("volume", self.volume, 1, _COUNT_MAX, "a whole number from 1 to 1000000")
-        whole("open_for", self.open_for, MILLISECOND, HOUR, "a duration from 1ms to 1h")
+        lasting("open_for", self.open_for, MILLISECOND, HOUR, "a duration from 1ms to 1h")
         whole("probes", self.probes, 1, 1000, "a whole number from 1 to 1000")
-        whole("lease", self.lease, MILLISECOND, HOUR, "a duration from 1ms to 1h")
-        whole("ramp", self.ramp, 0, HOUR, "a duration from 0s to 1h")
+        lasting("lease", self.lease, MILLISECOND, HOUR, "a duration from 1ms to 1h")
+        lasting("ramp", self.ramp, 0, HOUR, "a duration from 0s to 1h")
         finite("ramp_from", self.ramp_from, 0, 1, "a share from 0% to 100%")
 
 
@@ -171,7 +182,7 @@ class Throttle(Settings, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         finite("ratio", self.ratio, 1, 100, "a factor from 1 to 100")
-        whole("window", self.window, SECOND, HOUR, "a duration from 1s to 1h")
+        lasting("window", self.window, SECOND, HOUR, "a duration from 1s to 1h")
         whole("volume", self.volume, 1, _COUNT_MAX, "a whole number from 1 to 1000000")
         finite("most", self.most, 0.01, 1, "a share from 1% to 100%")
 
@@ -214,7 +225,7 @@ class Adaptive(Settings, frozen=True, kw_only=True):
         whole("start", self.start, self.min, self.max, "a number from the minimum to the maximum")
         finite("decrease", self.decrease, 0.1, 0.999, "a share from 10% to 99.9%")
         if self.latency is not None:
-            whole("latency", self.latency, 1, HOUR, "a duration above zero and at most 1h")
+            lasting("latency", self.latency, 1, HOUR, "a duration above zero and at most 1h")
 
 
 class Gradient(Settings, frozen=True, kw_only=True):
@@ -268,7 +279,7 @@ def _finds_itself(limit: Gradient | Vegas) -> None:
     whole("max", limit.max, limit.min, _COUNT_MAX, "a whole number, at least the minimum")
     whole("start", limit.start, limit.min, limit.max, "a number from the minimum to the maximum")
     whole("samples", limit.samples, 1, 10_000, "a whole number from 1 to 10000")
-    whole("baseline", limit.baseline, SECOND, DAY, "a duration from 1s to 24h")
+    lasting("baseline", limit.baseline, SECOND, DAY, "a duration from 1s to 24h")
 
 
 class Limit(Settings, frozen=True, kw_only=True):
@@ -310,7 +321,7 @@ class CoDel(Settings, frozen=True, kw_only=True):
     interval: Duration = 100 * MILLISECOND  # RFC 8289 section 4.3; Facebook uses the same
 
     def __post_init__(self) -> None:
-        whole("target", self.target, 1, HOUR, "a duration above zero and at most 1h")
+        lasting("target", self.target, 1, HOUR, "a duration above zero and at most 1h")
         whole("interval", self.interval, self.target, HOUR, "at least the target, at most 1h")
 
 

@@ -3,8 +3,9 @@
 import math
 
 from tidegate.errors import SettingsError, nearest
+from tidegate.units import format_duration
 
-__all__ = ["finite", "one_of", "refuse", "whole"]
+__all__ = ["finite", "lasting", "not_so_long", "one_of", "refuse", "whole"]
 
 
 def refuse(key: str, expected: str, found: object) -> SettingsError:
@@ -24,6 +25,20 @@ def whole(key: str, value: float, low: int, high: int, expected: str) -> None:
     if not isinstance(value, int):
         raise refuse(key, expected, value)
     finite(key, value, low, high, expected)
+
+
+def lasting(key: str, value: float, low: int, high: int, expected: str) -> None:
+    """As `whole`, for durations: what was found is shown as a person writes it."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise refuse(key, expected, value)
+    if not low <= value <= high:
+        raise not_so_long(key, expected, value)
+
+
+def not_so_long(key: str, expected: str, found: int) -> SettingsError:
+    """The error for a duration; the caller raises it."""
+    message = f"expected {expected}, found {format_duration(found)}"
+    return SettingsError(message, path=(key,), expected=expected)
 
 
 def one_of(key: str, value: str, known: tuple[str, ...]) -> None:

@@ -25,7 +25,7 @@ from tidegate.settings.policies import (
     Settings,
     Throttle,
 )
-from tidegate.settings.rules import finite, one_of, refuse, whole
+from tidegate.settings.rules import finite, lasting, one_of, refuse, whole
 from tidegate.settings.spool import Spool
 from tidegate.units import (
     DAY,
@@ -80,7 +80,7 @@ class Time(Settings, frozen=True, kw_only=True):
         for key in ("mean", "constant", "median", "p99"):
             value = getattr(self, key)
             if value is not None:
-                whole(key, value, 0, DAY, "a duration from 0s to 24h")
+                lasting(key, value, 0, DAY, "a duration from 0s to 24h")
         forms = (self.mean is not None, self.constant is not None, self.median is not None)
         if sum(forms) != 1 or (self.median is None) != (self.p99 is None):
             raise refuse("mean", "a mean, a constant, or a median with its p99", self.mean)
@@ -138,7 +138,7 @@ class Call(Settings, frozen=True, kw_only=True):
         for key in ("timeout", "deadline"):
             value = getattr(self, key)
             if value is not None:
-                whole(key, value, 1, DAY, "a duration above zero and at most 24h")
+                lasting(key, value, 1, DAY, "a duration above zero and at most 24h")
         one_of("protect", self.protect, get_args(Protect))
         for reason in self.retry_on:
             one_of("retry_on", reason, ALL_REASONS)
@@ -204,7 +204,7 @@ class Restart(Settings, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         whole("backlog", self.backlog, 1, 100_000_000, "a whole number from 1")
-        whole("down", self.down, 0, DAY, "a duration from 0s to 24h")
+        lasting("down", self.down, 0, DAY, "a duration from 0s to 24h")
 
 
 class Service(Settings, frozen=True, kw_only=True):
@@ -237,7 +237,7 @@ class Service(Settings, frozen=True, kw_only=True):
         finite("errors", self.errors, 0, 1, "a share from 0% to 100%")
         finite("thrash", self.thrash, 0, 100, "a share from 0")
         if self.contention is not None:
-            whole("contention", self.contention, 0, DAY, "a duration from 0s to 24h")
+            lasting("contention", self.contention, 0, DAY, "a duration from 0s to 24h")
         if self.limit is not None and self.admission is not None:
             raise refuse("admission", "either a limit or an admission, which has one", "both")
         one_of("balance", self.balance, get_args(Balance))
@@ -277,7 +277,7 @@ class Trigger(Settings, frozen=True, kw_only=True, rename={"for_": "for"}):
         for key in ("at", "ramp", "latency"):
             value = getattr(self, key)
             if value is not None:
-                whole(key, value, 0, 30 * DAY, "a duration from 0s to 30d")
+                lasting(key, value, 0, 30 * DAY, "a duration from 0s to 30d")
         self._check_replicas()
         if self.per_request is not None:
             finite("per_request", self.per_request, 0, 1000, "a number from 0 to 1000")
@@ -292,7 +292,7 @@ class Trigger(Settings, frozen=True, kw_only=True, rename={"for_": "for"}):
         if self.load is not None:
             finite("load", self.load, 0, 1000, "a factor from 0 to 1000")
         if self.for_ is not None:
-            whole("for", self.for_, 1, 30 * DAY, "a duration above zero")
+            lasting("for", self.for_, 1, 30 * DAY, "a duration above zero")
             if self.ramp is not None and self.ramp > self.for_:
                 raise refuse("ramp", "at most as long as the trigger itself", self.ramp)
         _effects_fit(self, self.target_kind, _TRIGGER_EFFECTS)
@@ -373,7 +373,7 @@ class Objective(Settings, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         finite("goodput", self.goodput, 0.01, 1, "a share from 1% to 100%")
-        whole("within", self.within, 0, DAY, "a duration from 0s to 24h")
+        lasting("within", self.within, 0, DAY, "a duration from 0s to 24h")
 
 
 _TRIGGER_EFFECTS: Final[dict[str, tuple[str, ...]]] = {

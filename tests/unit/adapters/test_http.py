@@ -13,8 +13,10 @@ from tidegate.adapters.http import (
     repeatable,
     says_no,
     short,
+    true_false_or_none,
 )
 from tidegate.core.outcome import FAILURE, OVERLOADED, TIMEOUT
+from tidegate.errors import SettingsError
 from tidegate.runtime.classify import retry_after
 from tidegate.runtime.context import Ambient, entered
 from tidegate.runtime.guard import Verdict
@@ -114,3 +116,10 @@ def test_a_body_is_short_if_it_says_so() -> None:
     assert not short({"Content-Length": "65537"})
     assert not short({"Content-Length": "some"})
     assert not short({})
+
+
+def test_what_may_be_repeated_is_said_by_true_false_or_nothing() -> None:
+    assert [true_false_or_none(said) for said in (True, False, None)] == [True, False, None]
+    for wrong in ("yes", 1, 0, ()):
+        with pytest.raises(SettingsError, match="idempotent: expected True, False or None, found"):
+            true_false_or_none(wrong)

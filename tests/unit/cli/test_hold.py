@@ -178,7 +178,7 @@ def test_an_address_that_is_none_holds_nothing(
 ) -> None:
     monkeypatch.setenv("TIDEGATE_VALKEY", "valkey://:secret@example.com")
     monkeypatch.setitem(sys.modules, "valkey", None)
-    assert "install tidegate[valkey]" in out(capsys, 2, *hold())
+    assert "pip install 'tidegate[valkey]'" in out(capsys, 2, *hold())
     assert not base.exists()
 
 

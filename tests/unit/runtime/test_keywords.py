@@ -55,6 +55,8 @@ def test_one_attempt_that_is_said_is_one_attempt():
         ({"budget": True}, r"budget: expected a number or a Budget\(...\)"),
         ({"budget": -1}, "budget.ratio"),
         ({"attempts": 0}, "attempts"),
+        ({"backoff": 30}, "backoff.max: expected at least the base of 30s, found 20s"),
+        ({"timeout": 0}, "timeout: expected a duration above zero and at most 24h, found 0s"),
         ({"retry_on": "always"}, "retry_on"),
     ],
 )

@@ -90,3 +90,28 @@ def test_a_snapshot_names_the_reasons_that_occurred() -> None:
         assert made.snapshot().refused == {"limit": 1, "rate": 1}
     finally:
         clock.use(before)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"admission": 5}, r"admission: expected an Admission\(...\), found 5"),
+        ({"exempt": 5}, "exempt: expected names, in a tuple or another collection, found 5"),
+        ({"trusted": 5}, "trusted: expected names, in a tuple or another collection, found 5"),
+        ({"retry_after": 5}, "retry_after: expected two whole numbers of seconds, found 5"),
+    ],
+)
+def test_what_a_shedder_cannot_use_is_refused_in_one_sentence(
+    wrong: dict[str, Any], said: str
+) -> None:
+    right: dict[str, Any] = {
+        "admission": None,
+        "mode": "enforce",
+        "exempt": EXEMPT,
+        "trusted": (),
+        "client_rate": None,
+        "retry_after": RETRY_AFTER,
+    }
+    Door({}, **right)
+    with pytest.raises(SettingsError, match=said):
+        Door({}, **right | wrong)

@@ -132,7 +132,7 @@ def test_a_value_that_the_records_refuse_is_refused_at_its_place() -> None:
         loads(OPEN).system({("clients", "web", "calls", "shop", "timeout"): -5})
     assert str(caught.value) == (
         "<string>:3:32: clients.web.calls.shop.timeout:"
-        " expected a duration above zero and at most 24h, found -5"
+        " expected a duration above zero and at most 24h, found -5ns"
     )
 
 

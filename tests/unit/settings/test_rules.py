@@ -1,11 +1,12 @@
 """How a record refuses: one sentence, with the key, what was expected and what was found."""
 
 import math
+from typing import Any
 
 import pytest
 
 from tidegate.errors import SettingsError
-from tidegate.settings.rules import finite, one_of, refuse, whole
+from tidegate.settings.rules import finite, lasting, not_so_long, one_of, refuse, whole
 
 
 def test_a_refusal_says_all_three() -> None:
@@ -36,3 +37,22 @@ def test_an_unknown_word_is_answered_with_the_nearest() -> None:
     one_of("order", "lifo", ("fifo", "lifo"))
     with pytest.raises(SettingsError, match="there is no order 'fifi'; did you mean 'fifo'"):
         one_of("order", "fifi", ("fifo", "lifo"))
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        (0, "0s"),
+        (20_000_000_000, "20s"),
+        (-5, "-5ns"),
+        (0.5, "0.5"),
+        ("20s", "'20s'"),
+        (True, "True"),
+    ],
+)
+def test_a_duration_is_shown_as_a_person_writes_it(value: Any, found: str) -> None:
+    lasting("key", 7, 1, 10, "a duration from 1ns to 10ns")
+    with pytest.raises(SettingsError) as refused:
+        lasting("key", value, 1, 10, "a duration from 1ns to 10ns")
+    assert str(refused.value) == f"key: expected a duration from 1ns to 10ns, found {found}"
+    assert not_so_long("key", "less", 60_000_000_000).expected == "less"

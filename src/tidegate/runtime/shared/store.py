@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, Protocol, final
 
-from tidegate.errors import InputError
+from tidegate.errors import InputError, missing_extra
 from tidegate.units import MILLISECOND, Duration
 
 __all__ = ["Answer", "Command", "Counts", "Store", "StoreAwayError", "ValkeyStore", "open_store"]
@@ -123,10 +123,8 @@ def open_store(url: str) -> ValkeyStore:
         import valkey
         from valkey.backoff import NoBackoff
         from valkey.retry import Retry
-    except ImportError:
-        raise InputError(
-            "hosts share through the package valkey: install tidegate[valkey]"
-        ) from None
+    except ModuleNotFoundError as error:
+        raise InputError(str(missing_extra(error, "valkey", "to share with other hosts"))) from None
     try:
         client = valkey.Valkey.from_url(
             url,

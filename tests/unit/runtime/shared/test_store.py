@@ -188,5 +188,5 @@ def test_an_address_is_checked_before_it_is_asked_and_never_shown() -> None:
 
 def test_without_the_package_it_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "valkey", None)
-    with pytest.raises(InputError, match=r"install tidegate\[valkey\]"):
+    with pytest.raises(InputError, match=r"of valkey: pip install 'tidegate\[valkey\]'"):
         open_store("valkey://127.0.0.1")
