@@ -116,16 +116,18 @@ class Cursor:
         In both cases it holds `fresh` now.
         """
         try:
-            cursor = cls(files, files.open(path, write=True))
+            cursor, new = cls(files, files.open(path, write=True)), False
         except FileNotFoundError:
-            cursor = cls(files, files.create(path))
-            cursor._begin(fresh)
-            return cursor, None
-        state = cursor._read()
-        if state is None:
-            cursor._begin(fresh)
-        else:
-            files.sync(cursor._handle)  # what a killed process wrote is not on disk for being read
+            cursor, new = cls(files, files.create(path)), True
+        try:
+            state = None if new else cursor._read()
+            if state is None:
+                cursor._begin(fresh)
+            else:
+                files.sync(cursor._handle)  # what a killed process wrote may not be on disk
+        except BaseException:
+            cursor.close()
+            raise
         return cursor, state
 
     def write(self, state: State) -> None:

@@ -13,9 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = ["Files", "Space"]
+__all__ = ["Files", "Space", "read_past_errors"]
 
 _DIRECTORY_MODE: Final = 0o700
+_SECTOR: Final = 4096
 _FILE_MODE: Final = 0o600  # records are their owner's; nobody else reads them
 
 
@@ -124,6 +125,34 @@ class Files:
         """How large the disk of this directory is, and what is free on it."""
         disk = os.statvfs(directory)
         return Space(disk.f_blocks * disk.f_frsize, disk.f_bavail * disk.f_frsize)
+
+
+def read_past_errors(files: Files, handle: int, size: int, offset: int) -> bytes:
+    """Read, and where a sector of the disk cannot be read take zeros for it.
+
+    When none of them can be read it is the disk that has gone, and not what is on it: that raises.
+    """
+    try:
+        return files.read(handle, size, offset)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        sectors = [
+            _sector(files, handle, min(_SECTOR, offset + size - at), at)
+            for at in range(offset, offset + size, _SECTOR)
+        ]
+        if all(sector is None for sector in sectors):
+            raise
+    return b"".join(bytes(_SECTOR) if sector is None else sector for sector in sectors)
+
+
+def _sector(files: Files, handle: int, size: int, offset: int) -> bytes | None:
+    try:
+        return files.read(handle, size, offset)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        return None
 
 
 _FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)

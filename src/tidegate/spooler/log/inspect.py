@@ -17,7 +17,7 @@ import msgspec
 from tidegate.errors import InputError
 from tidegate.spooler.log.codec import CLEAR, Codec, DamagedError
 from tidegate.spooler.log.cursor import CAUSES, SLOT_SIZE, Cursor, State, unpack
-from tidegate.spooler.log.files import Files
+from tidegate.spooler.log.files import Files, read_past_errors
 from tidegate.spooler.log.frame import NOTE, RECORDS, Damage, Frame, Place, decode, note_of, walk
 from tidegate.spooler.log.options import LogOptions
 from tidegate.spooler.log.quarantine import QUARANTINE_DIRECTORY
@@ -344,7 +344,7 @@ def _cursor(path: Path) -> tuple[str, State | None]:
 def _reading(path: Path) -> Iterator[Callable[[int, int], bytes]]:
     handle = _FILES.open(path)
     try:
-        yield lambda size, offset: _FILES.read(handle, size, offset)
+        yield lambda size, offset: read_past_errors(_FILES, handle, size, offset)
     finally:
         _FILES.close(handle)
 

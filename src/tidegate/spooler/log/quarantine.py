@@ -4,6 +4,7 @@ In files like those of the log, with the words of the sink before them, in a dir
 own. It is bounded: when it is full, what comes is not kept, and counted as damage would be.
 """
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, final
 
@@ -38,9 +39,10 @@ class Quarantine:
             serial = serial_of(name)
             if serial is not None:
                 self._writer.serial = max(self._writer.serial, serial)
-                handle = files.open(self._directory / name)
-                self._before += files.size(handle)
-                files.close(handle)
+                with suppress(OSError):  # a file that cannot be opened is as good as none
+                    handle = files.open(self._directory / name)
+                    self._before += files.size(handle)
+                    files.close(handle)
         self.size = self._before  # bytes on disk
 
     def keep(self, batch: Batch, why: str, now: int) -> bool:

@@ -5,13 +5,12 @@ begin: the live end of a log and its backlog are read in turns. What cannot be r
 and told; a number that is passed over once is never looked for again.
 """
 
-import errno
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, final
 
 from tidegate.spooler.log.codec import Codec, DamagedError
-from tidegate.spooler.log.files import Files
+from tidegate.spooler.log.files import Files, read_past_errors
 from tidegate.spooler.log.frame import RECORDS, Damage, Frame, Head, Place, decode, walk
 from tidegate.spooler.log.segment import Segment
 from tidegate.spooler.record import Record
@@ -19,7 +18,6 @@ from tidegate.spooler.record import Record
 __all__ = ["Found", "Reader", "Wanted"]
 
 _POSITIONS_MAX: Final = 16
-_SECTOR: Final = 4096
 _HEADERS_WINDOW: Final = 1 << 16
 
 
@@ -218,27 +216,4 @@ class Reader:
         return True
 
     def _bytes(self, size: int, offset: int) -> bytes:
-        """Read, and where a sector of the disk cannot be read take zeros for it.
-
-        When none of them can be read it is the disk that has gone, and the records are not lost.
-        """
-        try:
-            return self._files.read(self._handle, size, offset)
-        except OSError as error:
-            if error.errno != errno.EIO:
-                raise
-            sectors = [
-                self._sector(at, min(_SECTOR, offset + size - at))
-                for at in range(offset, offset + size, _SECTOR)
-            ]
-            if all(sector is None for sector in sectors):
-                raise
-        return b"".join(bytes(_SECTOR) if sector is None else sector for sector in sectors)
-
-    def _sector(self, offset: int, size: int) -> bytes | None:
-        try:
-            return self._files.read(self._handle, size, offset)
-        except OSError as error:
-            if error.errno != errno.EIO:
-                raise
-            return None
+        return read_past_errors(self._files, self._handle, size, offset)

@@ -5,13 +5,14 @@ opening a log reads a footer of each file and scans only what has none: the tail
 did not end well, or a file whose footer is damaged.
 """
 
+import errno
 import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, final
 from zlib import crc32
 
-from tidegate.spooler.log.files import Files
+from tidegate.spooler.log.files import Files, read_past_errors
 from tidegate.spooler.log.frame import (
     HEADER_SIZE,
     RECORDS,
@@ -152,19 +153,29 @@ def log_of(files: Files, path: Path) -> int | None:
     """Which log a file says that it belongs to; None if it cannot be read."""
     handle = files.open(path)
     try:
-        head = parse(files.read(handle, HEADER_SIZE, 0))
+        head = parse(_read(files, handle, HEADER_SIZE, 0))
         if head is not None:
             return head.log
         size = files.size(handle)
-        found = _parse_footer(files.read(handle, FOOTER_SIZE, max(0, size - FOOTER_SIZE)))
+        found = _parse_footer(_read(files, handle, FOOTER_SIZE, max(0, size - FOOTER_SIZE)))
         return None if found is None else int(found[5])
     finally:
         files.close(handle)
 
 
+def _read(files: Files, handle: int, size: int, offset: int) -> bytes:
+    """A header or a footer; nothing where the disk gives nothing."""
+    try:
+        return read_past_errors(files, handle, size, offset)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        return b""
+
+
 def _scan(files: Files, handle: int, segment: Segment, log: int) -> Iterator[Damage]:
     def read(size: int, offset: int) -> bytes:
-        return files.read(handle, size, offset)
+        return read_past_errors(files, handle, size, offset)
 
     for found in walk(read, 0, segment.size, Place(log, segment.serial)):
         if isinstance(found, Frame):
@@ -184,7 +195,7 @@ def _parse_footer(data: bytes) -> tuple[int, ...] | None:
 def _read_footer(files: Files, handle: int, segment: Segment, log: int) -> bool:
     """Take what the footer says; False if there is none that is of this file."""
     at = segment.size - FOOTER_SIZE
-    found = _parse_footer(files.read(handle, FOOTER_SIZE, at)) if at >= 0 else None
+    found = _parse_footer(_read(files, handle, FOOTER_SIZE, at)) if at >= 0 else None
     if found is None:
         return False
     _, version, flags, _, key_id, of_log, serial, offset, end, frames, *rest = found

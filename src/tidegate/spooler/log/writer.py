@@ -178,9 +178,11 @@ class Writer:
 
     def abandon(self) -> None:
         """Give the files back as they are, synced or not."""
-        self.tail = None
+        tail, self.tail = self.tail, None
         for segment in self._dirty.copy():
             self._close(segment)
+        if tail is not None:
+            self._close(tail)
 
     # Private parts.
 

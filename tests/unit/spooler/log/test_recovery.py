@@ -1,5 +1,6 @@
 """Does a log open whatever has happened to its files, with all that is left?"""
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -132,6 +133,43 @@ def test_files_that_are_not_ours_are_left_alone() -> None:
     log, files = opened(a_log(ended=True) | strange)
     assert log.recovery.words == ""
     assert {path: bytes(files.files[path].data) for path in strange} == strange
+
+
+def test_a_sector_that_cannot_be_read_costs_what_is_in_it_and_not_its_file() -> None:
+    class Bad(SimulatedFiles):
+        """One sector in the middle of the first segment, and the one that has its footer."""
+
+        def read(self, handle: int, size: int, offset: int) -> bytes:
+            path, file = self.handles[handle]
+            for bad in (9000, len(file.data) - 1):
+                if path.name == "0000000001.seg" and offset <= bad < offset + size:
+                    raise OSError(errno.EIO, "bad sector")
+            return super().read(handle, size, offset)
+
+    files = SimulatedFiles()
+    log = Log.open(LANE, LogOptions(frame=500), files)
+    log.append([Record(b"%0*d" % (100, n)) for n in range(300)])
+    log.close()
+    bad = Bad()
+    bad.files = files.files
+    log = Log.open(LANE, LogOptions(), bad)
+    assert log.recovery.aside == ()
+    assert log.recovery.scanned == 1
+    found = all_of(log)
+    assert 200 < len(found) < 300
+    assert log.usage().lost["damaged"] == 300 - len(found)
+
+
+def test_a_file_that_cannot_be_opened_is_moved_aside() -> None:
+    files = SimulatedFiles()
+    files.files = {path: _File(data) for path, data in a_log(ended=True).items()}
+    first = min(path for path in files.files if path.suffix == ".seg")
+    files.failing = lambda operation, path: (
+        errno.EIO if (operation, path) == ("open", first) else None
+    )
+    log = Log.open(LANE, OPTIONS, files)
+    assert log.recovery.aside == (first.name,)
+    assert len(all_of(log)) == 12 - 2 * PIECE
 
 
 def test_the_cursor_of_another_log_is_not_believed() -> None:
