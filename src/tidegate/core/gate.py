@@ -19,6 +19,7 @@ from random import Random
 from typing import Final, NamedTuple, final
 
 from tidegate.core.health import Health, flaw
+from tidegate.core.latency import Latency
 from tidegate.core.medians import Medians
 from tidegate.core.outcome import IGNORED, SUCCESS, TIMEOUT, Outcome, Transition
 from tidegate.settings import spool as settings
@@ -70,8 +71,8 @@ class Gate:
         "_throttled_at",
         "_wait",
         "_window_at",
-        "answers",
         "changes",
+        "latency",
     )
 
     def __init__(self, settings: settings.Gate, rng: Random, *, slow: float = 12.0) -> None:
@@ -86,7 +87,7 @@ class Gate:
         self._seen: Instant | None = None  # when health was last told
         self._since: Instant | None = None  # all has been well since
         self._wait = self._drawn()
-        self.answers: Final = Medians(WINDOW, _FLOOR)
+        self.latency: Final = Latency(WINDOW, _FLOOR)
         self._probes: Final = Medians(WINDOW, _PROBE_FLOOR)
         self._window_at = 0  # number of the present window of counts
         self._answers = [0, 0]  # before and now
@@ -132,9 +133,10 @@ class Gate:
         *,
         starved: bool = False,
         throttled: Duration = 0,
+        replayed: bool = False,
         peace: bool = True,
     ) -> None:
-        """The sink has answered a batch, live or replayed, after `latency`.
+        """The sink has answered a batch, live or `replayed`, after `latency`.
 
         `starved`: it has refused it for want of replicas. `throttled` is how long it made us
         wait. `peace`: nobody is known to replay, so that its latency may be learned from.
@@ -147,7 +149,7 @@ class Gate:
         if throttled:
             self._on_throttled(now)
         if outcome is SUCCESS:
-            self.answers.on_answer(now, latency)
+            self.latency.on_answer(now, latency, replayed=replayed)
         else:
             self._on_error(now, outcome, starved=starved)
 
@@ -174,11 +176,6 @@ class Gate:
         left = max(SECOND, -(-(opens - now) // SECOND) * SECOND)
         return f"closed for another {format_duration(left)}: {self._reason}"
 
-    @property
-    def baseline(self) -> Duration | None:
-        """How long an answer takes in peace; None before anything is known."""
-        return self.answers.baseline
-
     def next_wakeup(self) -> Instant | None:
         """When time alone will open or close it; None if it will not."""
         opens, stale = self._opens(), self._stale()
@@ -200,7 +197,8 @@ class Gate:
         """What a person would ask of it."""
         why = self.why(now)
         opens = None if self._open else self._opens()
-        return GateSnapshot(self._open, why, self.answers.last, self.baseline, opens)
+        medians = self.latency.medians(now)
+        return GateSnapshot(self._open, why, medians.last, medians.baseline, opens)
 
     # Private parts: evidence.
 
@@ -246,20 +244,20 @@ class Gate:
             self._answers = [self._answers[1] if running else 0, 0]
             self._errors = [self._errors[1] if running else 0, 0]
             self._window_at = window
-        if self.answers.is_over(now):
-            self.answers.close(peace=peace and self._is_well() and not self._errors[0])
+        if self.latency.roll(now, peace=peace and self._is_well() and not self._errors[0]):
             self._judge(now, peace=peace)
 
     def _judge(self, now: Instant, *, peace: bool) -> None:
         """The latency of a window is known."""
-        latency, baseline = self.answers.last, self.answers.baseline
+        medians = self.latency.medians(now)
+        latency, baseline = medians.last, medians.baseline
         if latency is None or baseline is None:
             return
         self._slow_windows = self._slow_windows + 1 if latency > self._slow * baseline else 0
         if self._slow_windows >= _RUNNING:
             self._slow_windows = 0
             self._trouble(now, _too_slow("an answer takes", latency, baseline))
-        self._must_be_calm(now, self.answers, "an answer takes", peace=peace)
+        self._must_be_calm(now, medians, "an answer takes", peace=peace)
 
     def _must_be_calm(self, now: Instant, medians: Medians, what: str, *, peace: bool) -> None:
         """As fast as in peace; while others replay, as fast as their pace may make it."""

@@ -38,8 +38,8 @@ from tidegate.core.lane import (
     LaneState,
     ReplaySnapshot,
 )
+from tidegate.core.latency import Latency
 from tidegate.core.leases import Answer
-from tidegate.core.medians import Medians
 from tidegate.core.member import Member
 from tidegate.core.outcome import (
     IGNORED,
@@ -80,7 +80,7 @@ class Replay:
         "_errors",
         "_failures",
         "_flow",
-        "_medians",
+        "_latency",
         "_not_before",
         "_not_why",
         "_random",
@@ -106,7 +106,7 @@ class Replay:
         self.gate: Final = Gate(settings.gate, streams[1], slow=slow)
         self.member: Final = Member(settings, streams[2], collector)
         self._random: Final = streams[3].random
-        self._medians: Final = Medians(WINDOW, 0)
+        self._latency: Final = Latency(WINDOW, 0)
         self._answers = self._errors = 0  # in this window
         self._window_at: Instant = 0  # the window's end
         self._backlog = 0
@@ -158,7 +158,8 @@ class Replay:
         """The batch of this permit has ended, live or replayed; told once, with what was said."""
         if poison:
             outcome = IGNORED  # it says something of the batch and nothing of the sink
-        if permit.generation != _REPLAY:
+        replayed = permit.generation == _REPLAY
+        if not replayed:
             self._breaker.release(now, permit, outcome)
             self._count_failures(now, outcome)
         elif self._settings.order == "kept":  # live records are among them
@@ -171,12 +172,13 @@ class Replay:
             now - permit.start,
             starved=starved,
             throttled=throttled,
+            replayed=replayed,
             peace=self._is_peace(now),
         )
         self._on_window(now)
         self._answers += outcome is not IGNORED
         if outcome is SUCCESS:
-            self._medians.on_answer(now, now - permit.start)
+            self._latency.on_answer(now, now - permit.start, replayed=replayed)
         elif outcome is not IGNORED:
             self._errors += 1
         self._step(now)
@@ -289,6 +291,7 @@ class Replay:
     def snapshot(self, now: Instant) -> ReplaySnapshot:
         """What a person would ask of it."""
         state = self.state(now)
+        medians = self.gate.latency.medians(now)
         return ReplaySnapshot(
             state=state,
             why=self._words(now, state),
@@ -299,8 +302,8 @@ class Replay:
             lease=self.member.slot(now),
             turns=self.member.why(now),
             live=self.live_rate(now),
-            latency=self.gate.answers.last,
-            baseline=self.gate.baseline,
+            latency=medians.last,
+            baseline=medians.baseline,
             backlog=self._backlog,
         )
 
@@ -330,7 +333,8 @@ class Replay:
         """End the pacer's window, if it is over."""
         if now < self._window_at:
             return
-        latency = self._medians.close(peace=False) if self._medians.is_over(now) else None
+        self._latency.roll(now, peace=False)
+        kind = self.gate.latency.live if self._latency.is_live(now) else self.gate.latency.replayed
         self.member.on_live(self.live_rate(now))
         wanted = self.member.share(now) * WINDOW / SECOND
         used = self._sent >= _USED * wanted and self._sent > 0
@@ -338,7 +342,7 @@ class Replay:
             # As many as the gate bears with are no reason to slow down either.
             many = self._errors > self._settings.gate.errors * self._answers
             errors = self._errors if many else 0
-            self.member.on_window(now, latency, self.gate.baseline, errors, used=used)
+            self.member.on_window(now, self._latency.recent(now), kind.baseline, errors, used=used)
         self._answers = self._errors = self._sent = 0
         self._window_at = now + WINDOW
 

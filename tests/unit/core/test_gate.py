@@ -205,7 +205,7 @@ def test_slow_answers_close_it_in_the_second_window_running() -> None:
     gate = Gate(EXACT, Random(1), slow=12.0)
     now = answers(gate, 0, 13, 5 * MS, peace=True)
     assert gate.is_open(now)
-    assert gate.baseline == 5 * MS
+    assert gate.latency.live.baseline == 5 * MS
     now = answers(gate, now, 1, 61 * MS, peace=False)
     now = answers(gate, now, 2, 59 * MS, peace=False)
     assert gate.is_open(now)
@@ -213,7 +213,7 @@ def test_slow_answers_close_it_in_the_second_window_running() -> None:
     gate.on_answer(now, SUCCESS, MS, peace=False)
     assert not gate.is_open(now)
     assert gate.why(now).endswith("an answer takes 61ms, in peace 5ms")
-    assert gate.baseline == 5 * MS
+    assert gate.latency.live.baseline == 5 * MS
 
 
 def test_closed_it_wants_calm_and_while_others_replay_no_more_than_their_pace_allows() -> None:

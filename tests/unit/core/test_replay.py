@@ -39,7 +39,7 @@ class Rig:
         self.lane = Replay(settings.Lane(**wanted), Random(1))  # type: ignore[arg-type]
         self.now = 0
         self.backlog = backlog
-        self.latency = 5 * MS
+        self.latency = self.replayed_in = 5 * MS
         self.outcome: Outcome = SUCCESS
         self.sent = 0
         self.seen = WHOLE
@@ -79,7 +79,7 @@ class Rig:
             self.sent += size
             self.backlog -= size
             self.lane.on_backlog(self.now, self.backlog)
-            self.lane.on_answer(self.now + self.latency, permit, self.outcome)
+            self.lane.on_answer(self.now + self.replayed_in, permit, self.outcome)
 
 
 def ramping(**of: object) -> Rig:
@@ -124,6 +124,30 @@ def test_one_answer_ends_a_replay_in_its_instant(outcome: Outcome, said: dict[st
     assert rig.lane.state(rig.now) is WAIT
     assert rig.run(59) == 0
     assert rig.run(10) < 1.2 * LIVE  # and then it begins anew: 1% and 2% more each second
+
+
+def test_batches_that_take_long_because_they_are_large_do_not_slow_it_down() -> None:
+    rig = ramping()
+    rig.replayed_in = 90 * MS
+    rig.run(80)
+    assert rig.lane.state(rig.now) is CRUISE
+    assert rig.run(20) == pytest.approx(20 * LIVE, rel=0.05)
+
+
+def test_live_batches_that_take_long_slow_it_down() -> None:
+    rig = ramping()
+    rig.run(30)
+    rig.latency = 70 * MS
+    assert rig.run(20) < 15 * LIVE
+    assert rig.run(20) < 8 * LIVE
+
+
+def test_without_live_batches_its_own_slow_it_down() -> None:
+    rig = ramping(pace=settings.Pace(least=LIVE))
+    rig.run(30, live=False)
+    rig.replayed_in = 70 * MS
+    assert rig.run(20, live=False) < 15 * LIVE
+    assert rig.run(20, live=False) < 8 * LIVE
 
 
 def test_a_live_answer_ends_it_as_well() -> None:
