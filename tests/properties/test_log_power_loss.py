@@ -129,7 +129,7 @@ def test_the_power_goes_at_every_step() -> None:
 )
 def test_the_power_goes_at_every_step_many_times(options: LogOptions) -> None:
     step = 0
-    while not lasts(step, range(10, 60), options):
+    while not lasts(step, range(10, 40), options):
         step += 1
 
 
