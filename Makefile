@@ -27,7 +27,7 @@ help:  ## print this list
 
 $(INSTALLED): pyproject.toml constraints.txt
 	@python="$$($(FIND_PYTHON))" && "$$python" -m venv --clear .venv
-	@$(BIN)/python -m pip install --quiet -c constraints.txt hatchling editables
+	@$(BIN)/python -m pip install --quiet -c constraints.txt hatchling editables setuptools wheel
 	@$(BIN)/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[dev]'
 	@touch $@
 
