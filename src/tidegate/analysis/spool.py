@@ -14,12 +14,12 @@ from tidegate.analysis.replays import (
     ALL_AT_ONCE,
     CONFIGURED,
     HEALTH,
-    LEAD,
     LOST_FOR_S,
     PEERS,
     Asked,
     Drain,
     case_of,
+    led,
     replay,
 )
 from tidegate.analysis.runs import Runner
@@ -33,6 +33,7 @@ __all__ = ["check_spool"]
 RUNS: Final = 3
 """Of each way: the model is a fluid, and luck moves its figures by a few percent."""
 
+_WORTH: Final = 0.9  # of the time: what saves less is not told as a cure
 _LOST: Final = 0.0005  # of an hour's records: less is a step's rounding
 
 
@@ -46,20 +47,20 @@ def check_spool(spool: Spool, runner: Runner, seed: int) -> list[LaneResult]:
 
 
 def _lane(name: str, lane: Lane, fleet: Fleet, runner: Runner, seed: int) -> LaneResult:
-    at_once = lane.pace.speed == "at_once"
-    tried = [CONFIGURED, LEAD] if at_once else [CONFIGURED]
-    tried += [way for way in PEERS if not (at_once and way == ALL_AT_ONCE)]
+    tried = _tried(lane, fleet)
     asked = [
-        Asked(lane=lane, facts=fleet, way=way, seed=seed + i) for way in tried for i in range(RUNS)
+        Asked(lane=one.lane, facts=fleet, way=one.way, seed=seed + i)
+        for one in tried
+        for i in range(RUNS)
     ]
     drains = runner.each(replay, asked, f"replay of {name}")
     ways = [
-        _way(way, drains[place * RUNS : (place + 1) * RUNS], seed)
-        for place, way in enumerate(tried)
+        _way(one.label, drains[place * RUNS : (place + 1) * RUNS], seed)
+        for place, one in enumerate(tried)
     ]
     plan = _plan(lane, fleet, ways[0], drains[0].limit_s)
     verdict, says = _judged(_Seen(lane, fleet, ways[0], plan))
-    fix, yaml = _fix(name, ways, verdict)
+    fix, yaml = _fix(name, tried[1].lane, lane, ways)
     return LaneResult(
         lane=name,
         where=f"spool.lanes.{name}",
@@ -71,6 +72,31 @@ def _lane(name: str, lane: Lane, fleet: Fleet, runner: Runner, seed: int) -> Lan
         yaml=yaml,
         assumptions=_assumptions(lane, fleet),
     )
+
+
+class _Tried(NamedTuple):
+    """One way: what it is called, with which settings, and by whom it is done."""
+
+    label: str
+    lane: Lane
+    way: str
+
+
+def _tried(lane: Lane, fleet: Fleet) -> list[_Tried]:
+    """The lane as it is, what could be written instead if anything could, and what others do."""
+    tried = [_Tried(CONFIGURED, lane, CONFIGURED)]
+    better = led(lane, fleet)
+    if better != lane:
+        tried.append(_Tried(_changed(lane, better), better, CONFIGURED))
+    at_once = lane.pace.speed == "at_once"
+    return tried + [_Tried(way, lane, way) for way in PEERS if not (at_once and way == ALL_AT_ONCE)]
+
+
+def _changed(lane: Lane, better: Lane) -> str:
+    told = [f"pace: {better.pace.speed}"] if better.pace.speed != lane.pace.speed else []
+    if better.turns.leases != lane.turns.leases:
+        told.append(f"leases: {better.turns.leases}")
+    return ", ".join(told)
 
 
 # What was seen.
@@ -141,7 +167,8 @@ def _computed(value: float, unit: str) -> Measure:
 
 def _told(lane: Lane, fleet: Fleet, plan: LanePlan) -> list[str]:
     wait = f"{_bytes(plan.backlog)} wait after {format_duration(fleet.outage)}"
-    told = [f"{wait}, {_bytes(plan.needs)} on the disk of each of {fleet.collectors:,} collectors"]
+    count = f"each of {fleet.collectors:,} collectors" if fleet.collectors > 1 else "the collector"
+    told = [f"{wait}, {_bytes(plan.needs)} on the disk of {count}"]
     if plan.limit is None:
         told.append("no replay ever ends: the sink takes no more than what comes live")
     else:
@@ -154,7 +181,7 @@ def _told(lane: Lane, fleet: Fleet, plan: LanePlan) -> list[str]:
         )
     if plan.kept_for is not None:
         told.append(f"bounds of {_size(lane)} are enough for {_time(plan.kept_for)} of outage")
-    if plan.too_old.value:
+    if plan.too_old.value and plan.limit is not None:
         age = format_duration(lane.bounds.age)
         share = format_share(round(plan.too_old.value, 3))
         told.append(f"{share} of it is older than {age} at its turn, and is given up")
@@ -253,16 +280,24 @@ def _breaks_its_word(seen: _Seen) -> str | None:
 _RULES: Final = (_loses, _never_ends, _keeps_too_little, _breaks_its_word)
 
 
-def _fix(name: str, ways: Sequence[LaneWay], verdict: Verdict) -> tuple[str, str]:
-    """What to write where `pace: at_once` is the trouble and being led is not."""
-    led = next((way for way in ways if way.way == LEAD), None)
-    if verdict != "fails" or led is None or not led.holds or led.drained is None:
+def _fix(name: str, better: Lane, lane: Lane, ways: Sequence[LaneWay]) -> tuple[str, str]:
+    """What to write in place of what the lane has, where that holds and is worth it."""
+    now, then = ways[0], ways[1]
+    if better == lane or not then.holds or then.drained is None:
+        return "", ""
+    if now.holds and now.drained is not None and then.drained.value > _WORTH * now.drained.value:
         return "", ""
     says = (
-        f"led by one budget behind a gate it rises to {led.peak.high:.3g}x, loses no live record"
-        f" and is gone after {_time(led.drained)}"
+        f"with {then.way} it rises to {then.peak.high:.3g}x, loses no live record and is gone after"
+        f" {_time(then.drained)}"
     )
-    return says, f"spool:\n  lanes:\n    {name}:\n      pace: normal\n"
+    yaml = f"spool:\n  lanes:\n    {name}:\n"
+    if better.pace.speed != lane.pace.speed:
+        yaml += f"      pace: {better.pace.speed}\n"
+    if better.turns.leases != lane.turns.leases:
+        turns = f"{{leases: {better.turns.leases}, through: '{better.turns.through}'}}"
+        yaml += f"      turns: {turns}\n"
+    return says, yaml
 
 
 def _assumptions(lane: Lane, fleet: Fleet) -> list[str]:
@@ -278,10 +313,7 @@ def _assumptions(lane: Lane, fleet: Fleet) -> list[str]:
     if case.collectors < fleet.collectors:
         said.append(f"{case.collectors} collectors stand for all {fleet.collectors:,}")
     if fleet.outage > HOUR:
-        said.append(
-            f"{format_duration(HOUR)} of the backlog was simulated; the rest goes as fast as that"
-            " did from its half to its last tenth"
-        )
+        said.append("1h of the backlog was simulated; the rest goes as that did at its end")
     said.append(
         "live records are tried 4 times, a second apart, and then lost, in the ways that are not"
         " led; lost and late are of the first hour"

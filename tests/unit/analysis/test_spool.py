@@ -3,18 +3,20 @@
 from pathlib import Path
 
 import pytest
+from made_runs import client, made_run
 from msgspec.structs import replace
+from systems import store
 
 from tidegate.analysis import spool as analysis
 from tidegate.analysis.check import Check
-from tidegate.analysis.replays import CONFIGURED, LEAD, PEERS, Asked, Drain
+from tidegate.analysis.replays import CONFIGURED, PEERS, Asked, Drain, case_of, stand_ins
 from tidegate.analysis.replays import replay as real_replay
 from tidegate.analysis.runs import Runner
 from tidegate.findings import CheckReport, LaneResult
 from tidegate.settings.load import loads
-from tidegate.settings.spool import Bounds, Fleet, Gate, Lane, Pace, Spool, Turns
+from tidegate.settings.spool import Bounds, Fleet, Lane, Pace, Spool, Turns
 from tidegate.sim.fleet.run import Ran
-from tidegate.units import DAY, HOUR, MINUTE, SECOND
+from tidegate.units import DAY, HOUR, MINUTE
 
 FLEET = Fleet(rate=1000.0, collectors=4, outage=HOUR)
 GENTLE = Ran(
@@ -45,7 +47,8 @@ def judged(
     """The result where each way goes as told: gently, if nothing is told."""
 
     def told(asked: Asked) -> Drain:
-        ran = (ways or {}).get(asked.way, GENTLE)
+        name = "better" if asked.lane != settings else asked.way
+        ran = (ways or {}).get(name, GENTLE)
         return Drain(ran, ran.drained_s, 3900.0)
 
     monkeypatch.setattr(analysis, "replay", told)
@@ -76,7 +79,7 @@ def test_one_that_loses_live_records_fails(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_all_at_once_is_shown_what_being_led_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     result = judged(monkeypatch, lane(pace=Pace(speed="at_once")), {CONFIGURED: HARSH})
-    assert [way.way for way in result.ways][:2] == [CONFIGURED, LEAD]
+    assert [way.way for way in result.ways][:2] == [CONFIGURED, "pace: normal"]
     assert "rises to 1.9x" in result.fix
     assert loads("tidegate: 1\n" + result.yaml.replace("pace:", "to: file:out\n      pace:"), "f")
 
@@ -120,10 +123,45 @@ def test_a_promise_is_kept_or_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_too_few_turns_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     many = replace(FLEET, collectors=200)
     turns = Turns(through="nats://127.0.0.1:4222")
-    told = " ".join(judged(monkeypatch, lane(fleet=many, turns=turns)).plan.says)
-    assert "`leases: " in told
-    assumed = judged(monkeypatch, lane(fleet=many, turns=turns)).assumptions
-    assert "20 collectors stand for all 200" in assumed
+    slow = GENTLE._replace(drained_s=20_000.0)
+    result = judged(monkeypatch, lane(fleet=many, turns=turns), {CONFIGURED: slow})
+    assert "`leases: 14` could" in " ".join(result.plan.says)
+    assert "20 collectors stand for all 200" in result.assumptions
+    assert result.verdict == "stable"
+    assert result.fix.startswith("with leases: 14 it rises to 1.9x")
+    assert "turns: {leases: 14, through: 'nats://127.0.0.1:4222'}" in result.yaml
+    # What saves next to nothing is no cure.
+    assert judged(monkeypatch, lane(fleet=many, turns=turns)).fix == ""
+
+
+def test_a_few_stand_for_many_and_are_as_fast_together() -> None:
+    many = replace(FLEET, collectors=1000)
+    few, some = lane(turns=Turns(leases=4)), lane(turns=Turns(leases=100))
+    assert (stand_ins(few, many), stand_ins(some, many)) == (20, 50)
+    assert case_of(few, many).one == pytest.approx(12 * 1e6 / 1000)
+    assert case_of(some, many).one * 25 == pytest.approx(100 * 12 * 1e6 / 1000)
+
+
+def test_the_worst_of_services_and_lanes_has_the_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Check(store(rate=20.0), source="f", repeat="again", runner=Runner(1))
+    whole.rest = [made_run(clients={"shoppers": client(100, 100, 100)})]
+    assert whole.report().verdict == "stable"
+    whole.lanes.append(judged(monkeypatch, lane()))
+    assert whole.report().says == "nothing that was tried harms anybody for long"
+    whole.lanes.append(judged(monkeypatch, lane(), {CONFIGURED: HARSH}))
+    report = whole.report()
+    assert (report.verdict, report.exit_code) == ("fails", 1)
+    assert report.says.startswith("events: its replay rises to 15.9x")
+    assert len(report.lanes) == 2
+
+
+def test_a_check_of_a_spool_that_was_stopped_says_so() -> None:
+    only = loads("tidegate: 1\nspool: {lanes: {events: {to: 'file:out', fleet: {rate: 1/s}}}}", "f")
+    stopped = Check(only, source="f", repeat="again", runner=Runner(1))
+    stopped.interrupted = True
+    report = stopped.report()
+    assert (report.verdict, report.exit_code) == ("not judged", 130)
+    assert report.says == "stopped before any replay was tried to its end"
 
 
 def check(text: str) -> CheckReport:
@@ -141,13 +179,22 @@ def test_without_a_fleet_there_is_nothing_to_judge() -> None:
 @pytest.mark.slow
 def test_a_long_backlog_goes_on_as_its_hour_ended() -> None:
     facts = replace(FLEET, outage=10 * HOUR, collectors=2)
-    asked = Asked(lane=lane(gate=Gate(hold=SECOND)), facts=facts, way="at a fixed 0.8x", seed=1)
-    hour = real_replay(Asked(lane=asked.lane, facts=FLEET, way=asked.way, seed=1))
-    long = real_replay(asked)
-    assert hour.drained_s is None or long.drained_s is None or long.drained_s > hour.drained_s
-    assert long.limit_s is not None
+    way = "each feels its own way"
+    hour = real_replay(Asked(lane=lane(), facts=replace(FLEET, collectors=2), way=way, seed=1))
+    long = real_replay(Asked(lane=lane(), facts=facts, way=way, seed=1))
+    assert hour.drained_s is not None
+    assert long.drained_s is not None
     assert hour.limit_s is not None
     assert long.limit_s == pytest.approx(hour.limit_s + 9 * 3600)
+    assert 9 * 3600 < long.drained_s - hour.drained_s < 1.6 * 9 * 3600
+
+
+@pytest.mark.slow
+def test_what_is_not_gone_after_six_hours_goes_on() -> None:
+    slow = replace(FLEET, speed=0.1, capacity=4.0, collectors=1)
+    drain = real_replay(Asked(lane=lane(), facts=slow, way="all at once", seed=1))
+    assert drain.ran.drained_s is None
+    assert drain.drained_s == pytest.approx(36_000, rel=0.01)  # an hour at a tenth
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ __all__ = ["HOUR_S", "Fleet", "Ran", "Sent", "limit_s", "run"]
 HOUR_S: Final = 3600.0
 _SETTLED: Final = round(10 / STEP_S)  # steps: what a sink could take so long ago, all may know
 _POINTS: Final = 240
+_NOTHING: Final = 0.01  # of the live rate: at that it takes a hundred times as long as the outage
 
 
 class Sent(NamedTuple):
@@ -55,7 +56,8 @@ class Ran(NamedTuple):
     `late` (not taken at the first try) are of the live records of the first hour. `p99_s` is of
     live records over the whole run. `overload_s`: more was sent than 1.05 x capacity. `resent` is
     what was replayed in vain, as a share of the backlog. `drained_s` is None if it never was.
-    `cruise` is how fast the backlog went from its half to its last tenth, None if it did not.
+    `cruise` is how fast the backlog went from its half to its last tenth; of one that was not gone,
+    in the second half of the run, and None if that was next to nothing. `left_s` is what was left.
     The curve has the most that was sent and the least that could be taken from each second on.
     """
 
@@ -69,6 +71,7 @@ class Ran(NamedTuple):
     overload_s: float
     resent: float
     cruise: float | None = None
+    left_s: float = 0.0
     seconds: tuple[float, ...] = ()
     sent: tuple[float, ...] = ()
     capacity: tuple[float, ...] = ()
@@ -130,11 +133,13 @@ class _Tally:
         self._late = self._fresh = 0.0
         self._vain = 0.0
         self._peak = self._peak_of_capacity = 0.0
+        self._left: list[float] = []
         self._sent: list[float] = []
         self._capacity: list[float] = []
         self._latency: list[float] = []
 
     def add(self, sent: Sent, sink: Sink, left: float) -> None:
+        self._left.append(left)
         if left > self.case.backlog / 2:
             self._half = self._steps
         if left > self.case.backlog / 10:
@@ -172,6 +177,7 @@ class _Tally:
             overload_s=self._over * STEP_S,
             resent=self._vain / self.case.backlog if self.case.backlog else 0.0,
             cruise=self._cruise(drained),
+            left_s=self._left[-1] / live,
             seconds=tuple(float(i) for i in range(0, len(sums), every)),
             sent=tuple(max(sums[i : i + every]) / live for i in range(0, len(sums), every)),
             capacity=tuple(
@@ -181,6 +187,12 @@ class _Tally:
         )
 
     def _cruise(self, drained: float | None) -> float | None:
-        if drained is None or self._tenth == self._half:
+        """In multiples of the live rate."""
+        first, last, gone = self._half, self._tenth, 0.4 * self.case.backlog
+        if drained is None:
+            first, last = self._steps // 2, self._steps - 1
+            gone = self._left[first] - self._left[last]
+        if last <= first:
             return None
-        return 0.4 * self.case.backlog / self.case.live / ((self._tenth - self._half) * STEP_S)
+        rate = gone / self.case.live / ((last - first) * STEP_S)
+        return rate if rate >= _NOTHING else None
