@@ -4,7 +4,7 @@ One command: it makes `.venv-guards` with every peer in it and runs itself there
 turns in one process, round after round, in CPU time of one thread; printed are the smallest round
 and the middle one, the bare call taken off, and ratios to our guard. The peers differ in what they
 do: the column says it. Ours is the default policy whole: budget, backoff, breaker, adaptive limit,
-attempt timeout armed, counters, thread-safe.
+attempt timeout armed, counters, thread-safe. So with a server's request: ours is admission whole.
 
     python benchmarks/overhead.py [rounds]
 """
@@ -159,6 +159,46 @@ def async_cases() -> list[tuple[str, str, Callable[[], Awaitable[Any]]]]:
     ]
 
 
+def rate_cases() -> list[tuple[str, str, Callable[[], Awaitable[Any]]]]:
+    """A rate for each client of a server, in front of the same application of Starlette."""
+    from slowapi import Limiter
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from tidegate.server.asgi import LoadShedder, by_address
+
+    answer = Response()
+
+    def scope() -> dict[str, Any]:
+        path = {"method": "GET", "path": "/", "raw_path": b"/", "query_string": b""}
+        return {"type": "http", "client": ("127.0.0.1", 1), "headers": [], "app": None, **path}
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        pass
+
+    async def view(request: Request) -> Response:
+        return answer
+
+    limited = Limiter(key_func=lambda request: request.client.host).limit("1000000/second")(view)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await (await view(Request(scope, receive, send)))(scope, receive, send)
+
+    async def app_of_slowapi(scope: Any, receive: Any, send: Any) -> None:
+        await (await limited(Request(scope, receive, send)))(scope, receive, send)
+
+    ours = {"client": by_address, "client_rate": 1_000_000, "cancel_on_disconnect": False}
+    shedder = LoadShedder(app, **ours)
+    return [
+        ("tidegate", "admission, a rate for each client", lambda: shedder(scope(), receive, send)),
+        ("slowapi", "a rate", lambda: app_of_slowapi(scope(), receive, send)),
+        ("the application", "", lambda: app(scope(), receive, send)),
+    ]
+
+
 def refused() -> Callable[[], None]:
     """Our guard with its circuit open, called as a caller has to: within a try."""
     import tidegate
@@ -275,6 +315,12 @@ def main() -> None:
             for name, _, function in cases:
                 seen[name].append(await timed_async(function))
         table("async", cases, seen, base)
+        cases = rate_cases()
+        seen = {name: [] for name, _, _ in cases}
+        for _ in range(rounds):
+            for name, _, function in cases:
+                seen[name].append(await timed_async(function))
+        table("a server's request", cases[:-1], seen, seen[cases[-1][0]])
 
     asyncio.run(tasks())
     contention()
