@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from threading import Condition, Thread
-from typing import Final, Literal, NamedTuple, final
+from typing import Any, Final, Literal, NamedTuple, final
 
 from tidegate.errors import SpoolError, SpoolFull
 from tidegate.spooler.log.log import Log
@@ -32,6 +32,7 @@ _REMEMBER_EVERY: Final[Duration] = SECOND  # what is delivered twice after a los
 _CLOSED: Final = "the spool is closed"
 _IDLE_S: Final = 1.0
 _TIMES: Final = 1000
+_TIME_MAX: Final = 2**63
 
 
 class Ack(NamedTuple):
@@ -121,8 +122,9 @@ class Committer:
     async def append(self, records: Sequence[Record]) -> Ack:
         """Keep these, all or none, and answer when they are as safe as the lane says.
 
-        `SpoolFull` when there is no room, `SpoolError` when the disk fails. Who is cancelled here
-        does not know whether they are kept: it may be either.
+        `SpoolFull` when there is no room, `SpoolError` when the disk fails; `TypeError` or
+        `ValueError` for what is no record. Who is cancelled here does not know whether they are
+        kept: it may be either.
         """
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Ack] = loop.create_future()
@@ -170,7 +172,7 @@ class Committer:
         loop: asyncio.AbstractEventLoop | None,
         done: "asyncio.Future[Ack] | Future[Ack]",
     ) -> None:
-        size = sum(len(record.value) + len(record.key) for record in records)
+        size = _size(records)
         with self._changed:
             if self._closing:
                 raise SpoolError(_CLOSED)
@@ -304,6 +306,19 @@ class Committer:
         for loop, answers in by_loop.items():
             with suppress(RuntimeError):  # the loop has ended, and with it who waited
                 loop.call_soon_threadsafe(_answer_all, answers)
+
+
+def _size(records: Sequence[Any]) -> int:
+    """Bytes of the records. What cannot be written is refused here, where it is one caller's."""
+    size = 0
+    for value, key, time_ns in records:
+        if not isinstance(value, bytes) or not isinstance(key, bytes):
+            kind = type(key if isinstance(value, bytes) else value).__name__
+            raise TypeError(f"the value and the key of a record are bytes, not {kind}")
+        if not -_TIME_MAX <= time_ns < _TIME_MAX:
+            raise ValueError(f"the time of a record is in nanoseconds since 1970, not {time_ns}")
+        size += len(value) + len(key)
+    return size
 
 
 def _answer_all(told: "list[tuple[_Waiting, Ack | SpoolError]]") -> None:

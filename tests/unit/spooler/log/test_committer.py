@@ -231,13 +231,31 @@ def test_what_is_delivered_is_remembered_within_a_while(monkeypatch: pytest.Monk
     log.close()
 
 
+@pytest.mark.parametrize(
+    ("record", "why"),
+    [
+        (Record("text"), "bytes, not str"),  # type: ignore[arg-type]
+        (Record(b"x", bytearray(b"k")), "bytes, not bytearray"),  # type: ignore[arg-type]
+        (Record(b"x", b"", 2**63), "nanoseconds since 1970, not 9223372036854775808"),
+    ],
+)
+def test_what_is_no_record_is_refused_to_its_caller_alone(record: Record, why: str) -> None:
+    with committing(SimulatedFiles()) as committer:
+        with pytest.raises((TypeError, ValueError), match=why):
+            committer.append_blocking([Record(b"good"), record], PATIENCE_S)
+        assert committer.append_blocking(some(1), PATIENCE_S) == Ack(1, 1, "disk")
+
+
 def test_a_fault_of_ours_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fault(self: Log, records: list[Record]) -> int:
+        raise ZeroDivisionError
+
     log = Log.open(LANE, LogOptions(), SimulatedFiles())
     committer = Committer(log)
     monkeypatch.setattr("threading.excepthook", lambda args: None)
-    with pytest.raises(SpoolError, match="the spool is closed"):
-        committer.append_blocking([Record("text")], PATIENCE_S)  # type: ignore[arg-type]
-    with pytest.raises(SpoolError, match="the spool is closed"):
-        committer.append_blocking(some(1), PATIENCE_S)
+    monkeypatch.setattr(Log, "append", fault)
+    for _ in range(2):
+        with pytest.raises(SpoolError, match="the spool is closed"):
+            committer.append_blocking(some(1), PATIENCE_S)
     committer.close()
     log.close()
