@@ -61,6 +61,7 @@ RECORDS = {
     "turns": spool.Turns,
 }
 NO_POLICY = {
+    "live",
     "latency",
     "allowance",
     "flow",

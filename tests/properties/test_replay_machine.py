@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.support.sinks_health import WHOLE, health
 
-from tidegate.core.circuit import CLOSED
 from tidegate.core.health import Health
 from tidegate.core.lane import DIRECT, TRANSITIONS, WAIT, LaneState
 from tidegate.core.leases import Leases
@@ -187,7 +186,7 @@ class ReplayMachine(RuleBasedStateMachine):
     # What must hold.
 
     def must_have_stopped(self) -> None:
-        assert not self.lane.gate.is_open(self.now) or self.now < self.lane._not_before
+        assert not self.lane.gate.is_open(self.now) or self.lane._live.is_paused(self.now)
         if not self.kept:
             assert self.lane.allowance(self.now) == 0
 
@@ -198,7 +197,7 @@ class ReplayMachine(RuleBasedStateMachine):
         if not allowed:
             return
         assert not self.held
-        assert self.lane._breaker.state(self.now) is CLOSED or self.kept
+        assert self.lane._live.is_well(self.now) or self.kept
         if self.kept:
             return
         assert self.waiting <= 10**6

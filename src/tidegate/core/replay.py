@@ -21,8 +21,6 @@ from random import Random
 from typing import Final, final
 
 from tidegate.core.allowance import UNBOUNDED, Allowance
-from tidegate.core.circuit import CLOSED, HELD, OPEN, RAMPING
-from tidegate.core.circuit_breaker import CircuitBreaker
 from tidegate.core.errands import Errand
 from tidegate.core.flow import Flow
 from tidegate.core.gate import Gate
@@ -40,6 +38,7 @@ from tidegate.core.lane import (
 )
 from tidegate.core.latency import Latency
 from tidegate.core.leases import Answer
+from tidegate.core.live import Live
 from tidegate.core.member import Member
 from tidegate.core.outcome import (
     IGNORED,
@@ -53,16 +52,12 @@ from tidegate.core.outcome import (
 )
 from tidegate.core.pacer import WINDOW
 from tidegate.settings import spool as settings
-from tidegate.units import MILLISECOND, MINUTE, SECOND, Duration, Instant, format_duration
+from tidegate.units import SECOND, Duration, Instant
 
 __all__ = ["LaneState", "Replay"]
 
 _REPLAY: Final = -1  # the generation of a replay's permits: no era of the breaker's
-_PAUSE: Final = 100 * MILLISECOND  # after a failed live batch; doubled with each that follows
-_PAUSE_MAX: Final = 5 * SECOND
-_SICK: Final = 3  # live batches that failed in a row: a lane sends too few for a share of many
 _BEYOND: Final = 4.0  # times the pace's threshold: there its cuts have not helped
-_PATIENCE: Final = 5 * MINUTE  # no longer than that, whatever the sink asks for
 _USED: Final = 0.5  # of its share: who sends less has told nothing of the sink
 _PEACE: Final = 10 * SECOND  # after the last replay from here
 _TRANSITIONS_MAX: Final = 64  # as the breaker's
@@ -76,14 +71,10 @@ class Replay:
         "_allowance",
         "_answers",
         "_backlog",
-        "_breaker",
         "_errors",
-        "_failures",
         "_flow",
         "_latency",
-        "_not_before",
-        "_not_why",
-        "_random",
+        "_live",
         "_sent",
         "_sent_at",
         "_settings",
@@ -99,21 +90,17 @@ class Replay:
 
     def __init__(self, settings: settings.Lane, rng: Random, collector: str = "here") -> None:
         # Each part has luck of its own: what one does must not change what another draws.
-        streams = [Random(rng.getrandbits(64)) for _ in range(4)]
+        streams = [Random(rng.getrandbits(64)) for _ in range(3)]
         slow = _BEYOND * settings.pace.THRESHOLDS.get(settings.pace.speed, 20.0)
         self._settings: Final = settings
-        self._breaker: Final = CircuitBreaker(settings.breaker, streams[0])
+        self._live: Final = Live(settings.breaker, streams[0])
         self.gate: Final = Gate(settings.gate, streams[1], slow=slow)
         self.member: Final = Member(settings, streams[2], collector)
-        self._random: Final = streams[3].random
         self._latency: Final = Latency(WINDOW, 0)
         self._answers = self._errors = 0  # in this window
         self._window_at: Instant = 0  # the window's end
         self._backlog = 0
         self._waiting = 0
-        self._failures = 0  # of live batches, running
-        self._not_before: Instant = 0
-        self._not_why = ""
         self._flow: Final = Flow()  # of what comes in
         self._allowance: Final = Allowance()
         self._sent = 0  # in this window
@@ -160,12 +147,11 @@ class Replay:
             outcome = IGNORED  # it says something of the batch and nothing of the sink
         replayed = permit.generation == _REPLAY
         if not replayed:
-            self._breaker.release(now, permit, outcome)
-            self._count_failures(now, outcome)
+            self._live.on_answer(now, permit, outcome)
         elif self._settings.order == "kept":  # live records are among them
-            self._count_failures(now, outcome)
+            self._live.on_outcome(now, outcome)
         if retry_after:
-            self._wait_until(now + min(retry_after, _PATIENCE), "the sink asks for a pause")
+            self._live.on_retry_after(now, retry_after)
         self.gate.on_answer(
             now,
             outcome,
@@ -185,13 +171,13 @@ class Replay:
 
     def hold(self, now: Instant, why: str) -> None:
         """Let nothing leave until `free`: a person's decision, and `why` is theirs."""
-        self._breaker.hold(now, why)
+        self._live.hold(now, why)
         self.gate.shut(now, "held by hand")
         self._step(now)
 
     def free(self, now: Instant) -> None:
         """Undo `hold`: it comes back by canaries, and the backlog through its gate."""
-        self._breaker.free(now)
+        self._live.free(now)
         self._step(now)
 
     # The fleet.
@@ -221,15 +207,13 @@ class Replay:
 
     def is_live_shut(self, now: Instant) -> bool:
         """Whether `try_live` says no whatever waits, so that nothing need be read for it."""
-        return now < self._not_before or self._breaker.state(now) in (OPEN, HELD)
+        return self._live.is_shut(now)
 
     def try_live(self, now: Instant) -> Permit | Rejection:
         """Leave to send one live batch; or why not."""
-        if now < self._not_before:
-            return REJECTIONS[Reason.RETRY_AFTER]
-        if self._is_kept() and self._breaker.state(now) is CLOSED:
+        if self._is_kept() and self._live.is_well(now):
             return REJECTIONS[Reason.RATE]  # it waits behind the backlog, and goes with it
-        answer = self._breaker.try_acquire(now)
+        answer = self._live.try_send(now)
         if type(answer) is Permit:
             self._step(now)
         return answer
@@ -270,10 +254,9 @@ class Replay:
     def next_wakeup(self, now: Instant) -> Instant | None:
         """When time alone changes something, or there is an errand; None: not before news."""
         due = [
-            self._breaker.next_wakeup(),
+            self._live.next_wakeup(now),
             self.gate.next_wakeup(),
             self.member.next_wakeup(now, wants=self._wants(now)),
-            self._not_before if self._not_before > now else None,
             self._allowed_at(now),
         ]
         return min((at for at in due if at is not None), default=None)
@@ -284,7 +267,7 @@ class Replay:
 
     def drain_transitions(self) -> list[Transition]:
         """What changed in the lane, its gate and its circuit since the last call, in order."""
-        drained = self.changes + self.gate.drain_transitions() + self._breaker.drain_transitions()
+        drained = self.changes + self.gate.drain_transitions() + self._live.drain_transitions()
         self.changes.clear()
         return sorted(drained, key=lambda change: change.at)
 
@@ -312,18 +295,6 @@ class Replay:
         return self._flow.rate(now)
 
     # Private parts: answers.
-
-    def _count_failures(self, now: Instant, outcome: Outcome) -> None:
-        if outcome is SUCCESS:
-            self._failures = 0
-        elif outcome is not IGNORED:
-            self._failures += 1
-            pause = min(_PAUSE_MAX, _PAUSE << min(self._failures - 1, 10))
-            self._wait_until(now + int(pause * (0.5 + self._random() / 2)), "the last batch failed")
-
-    def _wait_until(self, at: Instant, why: str) -> None:
-        if at > self._not_before:
-            self._not_before, self._not_why = at, why
 
     def _is_peace(self, now: Instant) -> bool:
         quiet = self._sent_at is None or now - self._sent_at >= _PEACE
@@ -359,8 +330,7 @@ class Replay:
         return (
             self._backlog > 0
             and self._sees_open(now)
-            and now >= self._not_before
-            and self._breaker.state(now) is CLOSED
+            and self._live.is_well(now)
             and self._settings.pace.speed != "at_once"
         )
 
@@ -384,11 +354,10 @@ class Replay:
     def _rate(self, now: Instant) -> float:
         """How many bytes of the backlog may go in a second now."""
         if self._settings.pace.speed == "at_once":
-            well = now >= self._not_before and self._breaker.state(now) in {CLOSED, RAMPING}
-            return UNBOUNDED if well else 0.0
+            return UNBOUNDED if self._live.flows(now) else 0.0
         rate = self._share(now)
-        if self._is_kept() and now >= self._not_before:
-            rate += self.live_rate(now) if self._breaker.state(now) in {CLOSED, RAMPING} else 0
+        if self._is_kept() and self._live.flows(now):
+            rate += self.live_rate(now)
         return rate
 
     def _allowed_at(self, now: Instant) -> Instant | None:
@@ -411,10 +380,9 @@ class Replay:
 
     def _target(self, now: Instant) -> LaneState:
         opens = self._sees_open(now)
-        circuit = self._breaker.state(now)
-        if circuit is HELD:
+        if self._live.is_held(now):
             return HOLD
-        if self._failures >= _SICK or (circuit is not CLOSED and circuit is not RAMPING):
+        if self._live.is_sick(now):
             if opens:
                 self.gate.shut(now, "live records fail")
                 self._sees_open(now)
@@ -438,18 +406,12 @@ class Replay:
 
     def _words(self, now: Instant, state: LaneState) -> str:
         if state is HOLD or state is SPILL:
-            reason = self._breaker.snapshot(now).reason
-            if state is HOLD:
-                return f"held: {reason}"
-            failed = f"{self._failures} batches in a row have failed"
-            return f"the sink is sick: {failed if self._failures >= _SICK else reason}"
+            return self._live.why(now)
         if state is DIRECT:
             return "nothing waits"
         if state is not WAIT:
             return self.member.why(now)
-        if now < self._not_before:
-            left = format_duration(-(-(self._not_before - now) // MILLISECOND) * MILLISECOND)
-            return f"{self._not_why}: another {left}"
-        if self._breaker.state(now) is RAMPING:
-            return "live records come back first"
+        why = self._live.why(now)
+        if why:
+            return why
         return f"the gate is {self.gate.why(now)}" if not self._was_open else self.member.why(now)
