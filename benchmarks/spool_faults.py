@@ -37,7 +37,7 @@ sys.path.insert(0, str(Path(__file__).parent / "peers"))
 
 from overhead import prepare
 from spool_peers import ENVIRONMENT, REQUIREMENTS
-from stores import KINDS, Store
+from stores import KINDS, Store, Tidegate
 
 SEED = 20
 RECORD = 1000
@@ -112,6 +112,7 @@ def fill_disk(name: str, path: Path) -> None:
     def say(**what: Any) -> None:
         os.write(1, json.dumps(what).encode() + b"\n")
 
+    Tidegate.segment = 4 << 20  # space comes back by whole files: as a lane with `bounds: 64MB` has
     ballast = path.with_name("ballast")
     store, kept = KINDS[name].open(path), 0
     try:

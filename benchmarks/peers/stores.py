@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
-__all__ = ["KINDS", "Kind", "Store"]
+__all__ = ["KINDS", "Kind", "Store", "Tidegate"]
 
 
 class Store(Protocol):
@@ -40,13 +40,15 @@ class Kind(NamedTuple):
 class Tidegate:
     """The log of a lane, as `tidegate.spool` has it on disk, without its committer's thread."""
 
+    segment = 64 << 20  # its default
+
     def __init__(self, path: Path) -> None:
         from tidegate.spooler.log.log import Log
         from tidegate.spooler.log.options import LogOptions
         from tidegate.spooler.record import Record
 
         self._record = Record
-        self._log = Log.open(path, LogOptions(segment=4 << 20))  # as with `bounds: 64MB`
+        self._log = Log.open(path, LogOptions(segment=self.segment))
 
     def append(self, values: list[bytes]) -> None:
         now = self._log.now()
