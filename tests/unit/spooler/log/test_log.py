@@ -7,12 +7,14 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from log_witness import all_of, numbers
 from simulated_files import SimulatedFiles
 
 from tidegate.core.bounds import Cause, Drop
 from tidegate.errors import SpoolError, SpoolFull
 from tidegate.spooler.log.calendar import Calendar
 from tidegate.spooler.log.codec import Codec
+from tidegate.spooler.log.cursor import RANGES_MAX
 from tidegate.spooler.log.log import Log
 from tidegate.spooler.log.options import LogOptions
 from tidegate.spooler.record import Batch, Record
@@ -24,15 +26,6 @@ SMALL = LogOptions(segment=2000, frame=500)
 
 def some(count: int, size: int = 100, start: int = 0) -> list[Record]:
     return [Record(b"%0*d" % (size, start + n), b"k%d" % n, 1000 + n) for n in range(count)]
-
-
-def all_of(log: Log, after: int = 0) -> dict[int, Record]:
-    """Everything that can be read, by its number."""
-    found: dict[int, Record] = {}
-    while (batch := log.read(after, max_bytes=700)) is not None:
-        found |= dict(zip(range(batch.first, batch.last + 1), batch.records, strict=True))
-        after = batch.last
-    return found
 
 
 class Time:
@@ -548,3 +541,22 @@ def test_a_backlog_is_read_in_memory_that_does_not_grow() -> None:
     assert len(peaks) == 10
     assert max(peaks) < 2_000_000
     assert max(peaks[5:]) <= 1.2 * max(peaks[:5])
+
+
+def test_more_gaps_than_the_cursor_holds_deliver_again_and_lose_nothing() -> None:
+    files = SimulatedFiles()
+    log = Log.open(LANE, LogOptions(), files)
+    log.append(some(1000))
+    log.sync()
+    for number in range(1, 1000, 2):
+        log.delivered(number, number)
+    log.delivered(1, 101)
+    waiting = numbers(log.pending)
+    assert len(waiting) == 450
+    log.close()
+    log = Log.open(LANE, LogOptions(), files)
+    pending = numbers(log.pending)
+    assert waiting < pending
+    assert len(pending - waiting) == len(waiting) - RANGES_MAX
+    assert min(pending) == min(waiting)
+    log.close()
