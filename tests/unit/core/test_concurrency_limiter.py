@@ -58,3 +58,13 @@ def test_a_cancelled_call_gives_its_place_back_and_teaches_nothing() -> None:
 def test_giving_back_what_was_not_taken_is_a_bug() -> None:
     with pytest.raises(AssertionError):
         fixed(2).release(RTT, RTT, SUCCESS)
+
+
+def test_only_a_limit_that_goes_by_trouble_is_parted() -> None:
+    parted = adaptive(20)
+    parted.on_others(0, 3)
+    assert (parted.limit, parted.indifferent) == (5, 3)
+    for law in ({"max": 20}, {"gradient": settings.Gradient()}, {"vegas": settings.Vegas()}):
+        limiter = ConcurrencyLimiter(settings.Limit(**law))
+        limiter.on_others(0, 3)
+        assert limiter.limit == 20

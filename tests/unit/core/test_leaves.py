@@ -4,6 +4,7 @@ The reference is a pipeline that is asked and told of everything, at once.
 """
 
 from random import Random
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -166,3 +167,31 @@ def test_an_open_circuit_says_how_long_its_one_answer_holds() -> None:
     leaves.refused.append(None)
     assert leaves.take_stock() == (0, 0, 1)
     assert (leaves.refused, leaves.shut_until) == ([], 0)
+
+
+def test_without_a_limit_there_is_no_place_to_give_back() -> None:
+    pipeline, leaves = calm(Call(breaker=Breaker()))
+    late = leaves.left.pop()
+    leaves.take_stock()
+    pipeline.calm.generation += 1
+    leaves.hand_out(2, pipeline, SECOND)
+    leaves.ended.append(late)
+    assert leaves.take_stock() == (0, 1, 0)
+
+
+class Snatched(list[Leave]):
+    """Somebody is quicker to take the last one."""
+
+    def __delitem__(self, index: Any) -> None:
+        last = len(self) == 1
+        super().__delitem__(index)
+        if last:
+            raise IndexError
+
+
+def test_who_takes_a_leave_while_stock_is_taken_is_counted() -> None:
+    pipeline, leaves = calm(Call(limit=Limit(max=5)))
+    assert pipeline.limiter is not None
+    object.__setattr__(leaves, "left", Snatched(leaves.left))
+    assert leaves.take_stock() == (1, 0, 0)
+    assert pipeline.limiter.inflight == 1

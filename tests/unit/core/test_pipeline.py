@@ -240,3 +240,23 @@ def test_retry_after_is_known_by_the_policy_that_refused():
     pipeline.settle(SECOND, permit, FAILURE)
     assert pipeline.retry_after(2 * SECOND, Reason.CIRCUIT_OPEN) == 2 * SECOND
     assert pipeline.retry_after(0, Reason.LIMIT) is None
+
+
+@pytest.mark.parametrize("calm", [False, True])
+@pytest.mark.parametrize("limited", [False, True])
+def test_a_permit_that_nobody_gets_keeps_no_place(
+    monkeypatch: pytest.MonkeyPatch, calm: bool, limited: bool
+) -> None:
+    line = pipeline(limit=Limit(max=3) if limited else None, breaker=Breaker())
+    if calm:
+        permit = line.admit(0, 0)
+        assert isinstance(permit, Permit)
+        line.settle(0, permit, SUCCESS)
+
+    def interrupted(*_: object) -> Permit:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tidegate.core.pipeline.Permit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        line.admit(1, 0)
+    assert line.limiter is None or line.limiter.inflight == 0
