@@ -78,7 +78,7 @@ def test_a_lane_that_dies_of_a_bug_says_so_and_what_it_died_of_is_raised(
             while not died:
                 await asyncio.sleep(0)
 
-    monkeypatch.setattr(Shelf, "next_live", lambda self: 1 / 0)
+    monkeypatch.setattr(Shelf, "next_live", lambda self, **_: 1 / 0)
     with pytest.raises(ExceptionGroup) as raised:
         asyncio.run(main())
     assert raised.group_contains(ZeroDivisionError)
