@@ -36,6 +36,8 @@ LANE = Lane(to="file:out.jsonl")
         (Turns(), {"amount": 1}, "amount"),
         (Turns(), {"lost": "panic"}, "lost"),
         (Turns(), {"through": "slots"}, "members"),
+        (Turns(through="slots", members=9), {"slice": 9 * SECOND}, "slice"),
+        (Pace(), {"least": 0}, "least"),
         (Turns(), {"members": 0}, "members"),
         (Fleet(rate=1.0), {"collectors": 0}, "collectors"),
         (Fleet(rate=1.0), {"rate": 0.0}, "rate"),
