@@ -39,8 +39,9 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         help="can this system storm, who falls that need not, what cures it",
         description="Reads a system file, or the traces of a system that nobody has described, and"
         " says whether it can storm, who falls that need not, whether it stays down, and what"
-        " cures it; of a spool's lanes, whom a replay hurts and when it is done. Given Python files or folders of them, it says which retries, timeouts and"
-        " breakers in them will hurt.",
+        " cures it; of a spool's lanes, whom a replay hurts and when it is done. Given Python"
+        " files or folders of them, it says which retries, timeouts and breakers in them will"
+        " hurt.",
         epilog="Exit code 0: fine; 1: a finding; 2: bad input; 3: a bug of ours; 130: interrupted"
         " before anything was found.",
     )
