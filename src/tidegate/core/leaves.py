@@ -102,7 +102,8 @@ class Leaves:
                 calm.breaker.calls += over
         self.given = 0
         del ended[:over]
-        del refused[:no]
+        if no:
+            del refused[:no]
         return begun, over + late, no  # no call: whoever is to count them has to hear of them
 
     def _take_late(self, over: int) -> int:
@@ -124,12 +125,15 @@ class Leaves:
         """
         calm = pipeline.calm
         if now < calm.until:
+            ends = calm.until
+            if until < ends:  # for half the price of `min`
+                ends = until
             spare = pipeline.spare()
             if spare >= FEWEST:
                 leave = self.leave
                 if leave is None or not leave.is_of(pipeline):
                     leave = self.leave = Leave(pipeline)
-                self.until = min(calm.until, until)
+                self.until = ends
                 self.given = spare
                 self.left.extend([leave] * spare)
         elif now < calm.shut_until:

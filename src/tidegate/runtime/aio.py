@@ -51,10 +51,7 @@ _TURNS_MAX: Final = 8
 def guarded(  # noqa: C901 - flat, for the reason in its docstring
     guard: Guard, function: Callable[_P, Awaitable[_T]]
 ) -> Callable[_P, Coroutine[Any, Any, _T]]:
-    """`function` behind `guard`: same signature, same results, same exceptions, and no storm.
-
-    Written flat, since every call pays for it: the figure stands in `benchmarks/overhead.py`.
-    """
+    """The twin of `blocking.guarded`, as flat, and for the same reason."""
     dependency = guard.dependency
     leaves = dependency.leaves
     left, told, unasked = leaves.left, leaves.ended, leaves.refused
@@ -82,7 +79,9 @@ def guarded(  # noqa: C901 - flat, for the reason in its docstring
                 line = guard.line
                 if line is not None and line.thread == get_ident():
                     permit.holder = task = asyncio.current_task(line.loop)
-                    line.arm(permit)
+                    line.queue.append(permit)
+                    if not line.armed or len(line.queue) > line.sweep_at:
+                        line.look_after(permit)
                 else:
                     task = arm(guard, permit)
                 if now < dependency.alert_until:

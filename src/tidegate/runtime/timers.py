@@ -50,11 +50,11 @@ class Line:
     __slots__ = (
         "_armed_for",
         "_clock",
-        "_sweep_at",
         "_timeout",
         "armed",
         "loop",
         "queue",
+        "sweep_at",
         "thread",
     )
 
@@ -66,15 +66,19 @@ class Line:
         self._timeout: Final = timeout
         self._clock: Final = clock
         self._armed_for: Instant = 0
-        self._sweep_at = _SWEEP_AT
+        self.sweep_at = _SWEEP_AT
 
     def arm(self, permit: Permit) -> None:
         """Give `permit`'s holder up when its time is over, unless it is settled by then."""
-        queue = self.queue
-        queue.append(permit)
+        self.queue.append(permit)
+        if not self.armed or len(self.queue) > self.sweep_at:
+            self.look_after(permit)
+
+    def look_after(self, newest: Permit) -> None:
+        """It has just been put in the line: see that there is a timer, and no crowd of the past."""
         if not self.armed:
-            self._set_timer(permit.start + self._timeout)
-        elif len(queue) > self._sweep_at:
+            self._set_timer(newest.start + self._timeout)
+        else:
             self._sweep()
 
     def _sweep(self) -> None:
@@ -82,7 +86,7 @@ class Line:
         waiting = [permit for permit in self.queue if not _is_over(permit)]
         self.queue.clear()
         self.queue.extend(waiting)
-        self._sweep_at = max(_SWEEP_AT, 2 * len(waiting))
+        self.sweep_at = max(_SWEEP_AT, 2 * len(waiting))
 
     def _set_timer(self, due: Instant) -> None:
         self.armed = True
