@@ -193,6 +193,8 @@ class SimulatedFiles(Files):
 
     def rename(self, path: Path, to: Path) -> None:
         self._step("rename", path)
+        if path not in self.files:
+            raise FileNotFoundError
         self.files[to] = self.files.pop(path)
 
     def space(self, directory: Path) -> Space:

@@ -560,3 +560,41 @@ def test_more_gaps_than_the_cursor_holds_deliver_again_and_lose_nothing() -> Non
     assert len(pending - waiting) == len(waiting) - RANGES_MAX
     assert min(pending) == min(waiting)
     log.close()
+
+
+def test_a_number_that_cannot_be_reserved_is_not_given_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate.spooler.log.log._RESERVE", 10)
+    files = SimulatedFiles()
+    log = Log.open(LANE, SMALL._replace(durable="interval"), files)
+    log.append(some(10))
+    files.failing = lambda what, path: (
+        errno.EIO if (what, path.name) == ("sync", "cursor") else None
+    )
+    with pytest.raises(SpoolError, match="cannot write the cursor"):
+        log.append(some(1))
+    assert log.last == 10
+    files.failing = failing()
+    assert log.append(some(25)) == 35
+    log.close()
+
+
+def test_a_file_that_somebody_has_taken_away_is_counted_as_lost() -> None:
+    files = SimulatedFiles()
+    log = Log.open(LANE, SMALL, files)
+    for _ in range(4):
+        log.append(some(10))
+        log.sync()
+    del files.files[min(path for path in files.files if path.suffix == ".seg")]
+    found = all_of(log)
+    assert 0 < len(found) < 40
+    assert log.usage().lost == {"damaged": 40 - len(found)}
+    assert log.pending == ((41 - len(found), 40),)
+    log.close()
+
+
+def test_an_open_that_fails_late_gives_the_lock_back() -> None:
+    files = SimulatedFiles()
+    files.failing = lambda what, path: errno.EIO if files.syncs and what == "sync" else None
+    with pytest.raises(SpoolError):
+        Log.open(LANE, SMALL._replace(durable="never"), files)
+    assert not files.handles
