@@ -7,6 +7,7 @@ the other slot is whole. A write without a sync outlives the process, not the ma
 of power some records go twice, none is missed.
 """
 
+import errno
 import struct
 from pathlib import Path
 from typing import Final, NamedTuple, final
@@ -96,18 +97,15 @@ def unpack(slot: bytes) -> tuple[int, State] | None:
 
 @final
 class Cursor:
-    """The file. `write` is for the process, `sync` for the machine."""
+    """The file. `write` is for the process, `sync` for the machine; one thread at a time."""
 
-    __slots__ = ("_files", "_generation", "_handle", "_stable", "_syncing", "damaged", "dirty")
+    __slots__ = ("_files", "_generation", "_handle", "_stable")
 
     def __init__(self, files: Files, handle: int) -> None:
         self._files: Final = files
         self._handle: Final = handle
         self._stable = 0  # the slot that is on disk
         self._generation = 0
-        self._syncing = False
-        self.dirty = False  # there is something to sync
-        self.damaged = 0  # slots that could not be read
 
     @classmethod
     def open(cls, files: Files, path: Path, fresh: State) -> tuple["Cursor", State | None]:
@@ -131,36 +129,21 @@ class Cursor:
         return cursor, state
 
     def write(self, state: State) -> None:
-        """Remember it, as far as this process goes. Left for the sync that is under way, if one is.
+        """Remember it, as far as this process goes.
 
-        Needs no space: it writes over what is there.
+        Needs no space: it writes over the slot that is not known to be on disk.
         """
-        self.dirty = True
-        if not self._syncing:
-            self._generation += 1
-            self._put(1 - self._stable, state)
-
-    def begin_sync(self, state: State) -> None:
-        """Write it, and keep the slot as it is until `end_sync`."""
-        assert not self._syncing
-        self.write(state)
-        self._syncing, self.dirty = True, False
+        self._generation += 1
+        self._put(1 - self._stable, state)
 
     def sync(self) -> None:
-        """Wait for the disk. May be called beside everything else."""
-        self._files.sync(self._handle)
-
-    def end_sync(self, *, done: bool) -> None:
-        """The sync has returned; it was good, or it was not and the other slot stays the stable.
+        """Wait until what was written last is on disk; from then on the other slot is written over.
 
         The descriptor is used on after a failed sync: a slot is written anew, as a whole, before
         each sync, so no sync can be good for bytes that the one before has given up.
         """
-        self._syncing = False
-        if done:
-            self._stable = 1 - self._stable
-        else:
-            self.dirty = True
+        self._files.sync(self._handle)
+        self._stable = 1 - self._stable
 
     def close(self) -> None:
         """Give the file back."""
@@ -170,7 +153,6 @@ class Cursor:
         found = [
             unpack(self._files.read(self._handle, SLOT_SIZE, SLOT_SIZE * slot)) for slot in (0, 1)
         ]
-        self.damaged = found.count(None)
         best = None
         for slot, one in enumerate(found):
             if one is not None and one[0] > self._generation:
@@ -189,4 +171,4 @@ class Cursor:
         data = pack(state, self._generation)
         written = self._files.write(self._handle, [data], slot * SLOT_SIZE)
         if written < len(data):
-            raise OSError(f"only {written} bytes of the cursor could be written")
+            raise OSError(errno.EIO, "a part of it could be written")

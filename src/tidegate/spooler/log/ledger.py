@@ -1,7 +1,8 @@
 """What became of the records of a log, and how is that remembered?
 
 Which of them wait, how many are lost and why, and the highest fence that a delivery came with: all
-that is not in the segments themselves. Used under the lock of the log, but for `sync`.
+that is not in the segments themselves. It changes under the lock of the log; it is written by one
+thread at a time, and not under that lock, which nobody holds who may wait for the disk.
 """
 
 from pathlib import Path
@@ -19,13 +20,15 @@ __all__ = ["Ledger"]
 class Ledger:
     """The state of one log, and its cursor.
 
-    `trouble` says in words why the cursor could not be written last; empty when it could.
+    `dirty` says that something has changed that is not on disk; `trouble` in words why the cursor
+    could not be written last, and is empty when it could.
     """
 
     __slots__ = (
         "_cursor",
         "_directory",
         "_log",
+        "dirty",
         "fence",
         "lost",
         "pending",
@@ -41,56 +44,41 @@ class Ledger:
         self.lost: Final = dict(zip(CAUSES, state.lost, strict=True))
         self.fence = state.fence
         self.reserved = 0
+        self.dirty = False
         self.trouble = ""
-
-    @property
-    def dirty(self) -> bool:
-        """Whether there is something that is not on disk."""
-        return self._cursor.dirty
-
-    def touch(self) -> None:
-        """Something else has changed that wants a sync."""
-        self._cursor.dirty = True
 
     def lose(self, cause: Cause, records: int) -> None:
         """So many records are not delivered and will not be."""
         if records:
             self.lost[cause] += records
-            self.touch()
+            self.dirty = True
 
-    def write(self, last: int, serial: int) -> None:
-        """Remember all that concerns numbers up to `last`, for this process. Never raises."""
+    def state(self, last: int, serial: int) -> State:
+        """What there is to remember of numbers up to `last`."""
+        pending = tuple((a, min(b, last)) for a, b in self.pending if a <= last)
+        lost = tuple(self.lost.values())
+        return State(self._log, last, self.reserved, serial, self.fence, lost, pending)
+
+    def write(self, state: State) -> None:
+        """Remember it for this process. Never raises."""
         try:
-            self._cursor.write(self._state(last, serial))
+            self._cursor.write(state)
         except OSError as error:
             self._troubled(error)
 
-    def begin_sync(self, last: int, serial: int) -> None:
-        """The same, and hold still for a `sync`."""
+    def sync(self, state: State) -> None:
+        """Remember it for the machine; `SpoolError` if the disk fails."""
         try:
-            self._cursor.begin_sync(self._state(last, serial))
+            self._cursor.write(state)
+            self._cursor.sync()
         except OSError as error:
-            raise self._troubled(error) from error
-
-    def sync(self) -> None:
-        """Wait for the disk."""
-        self._cursor.sync()
-
-    def end_sync(self, error: OSError | None) -> None:
-        """It is on disk, or this is why it is not: then `SpoolError`."""
-        self._cursor.end_sync(done=error is None)
-        if error is not None:
+            self.dirty = True
             raise self._troubled(error) from error
         self.trouble = ""
 
     def close(self) -> None:
         """Give the file back."""
         self._cursor.close()
-
-    def _state(self, last: int, serial: int) -> State:
-        pending = tuple((a, min(b, last)) for a, b in self.pending if a <= last)
-        lost = tuple(self.lost.values())
-        return State(self._log, last, self.reserved, serial, self.fence, lost, pending)
 
     def _troubled(self, error: OSError) -> SpoolError:
         self.trouble = f"cannot write the cursor of {self._directory}: {error.strerror}"

@@ -19,6 +19,7 @@ from typing import Final, final
 from tidegate.core.bounds import Cause, Drop
 from tidegate.errors import SpoolError, SpoolFull
 from tidegate.spooler.log.calendar import Calendar
+from tidegate.spooler.log.cursor import State
 from tidegate.spooler.log.files import Files, Space
 from tidegate.spooler.log.ledger import Ledger
 from tidegate.spooler.log.options import DEFAULT, LogOptions
@@ -244,7 +245,11 @@ class Log:
             self._ledger.fence = max(self._ledger.fence, fence)
             self._ledger.pending.remove(first, last)
             self._take_done(first, last)
-            self._ledger.write(self._sure(), self._writer.serial)
+            self._ledger.dirty = True
+        with self._marking:
+            with self._lock:
+                state = self._state()
+            self._ledger.write(state)
         if self._removing:
             with suppress(SpoolError):
                 self.checkpoint()
@@ -302,17 +307,12 @@ class Log:
         """
         with self._marking:
             with self._lock:
-                gone = self._removing.copy()
                 if not self._ledger.dirty:
                     return
-                self._ledger.begin_sync(self._sure(), self._writer.serial)
-            failed = None
-            try:
-                self._ledger.sync()
-            except OSError as error:
-                failed = error
+                gone, state = self._removing.copy(), self._state()
+                self._ledger.dirty = False
+            self._ledger.sync(state)
             with self._lock:
-                self._ledger.end_sync(failed)
                 self._removing[:] = [one for one in self._removing if one not in gone]
             with self._reading:
                 for segment in gone:
@@ -366,7 +366,7 @@ class Log:
             with self._writing, self._lock:
                 self._writer.roll()
                 self._ledger.reserved = 0
-                self._ledger.touch()
+                self._ledger.dirty = True
             self.sync()
             with self._lock:
                 self._take_done(0, self._appended)
@@ -401,7 +401,7 @@ class Log:
         self._damaged += segment.damaged
         self._writer.drop(segment)
         self._removing.append(segment)
-        self._ledger.touch()
+        self._ledger.dirty = True
 
     def _unlink(self, segment: Segment) -> None:
         """Remove the file of a segment; one that was damaged is kept for a person, within bounds.
@@ -415,15 +415,16 @@ class Log:
             else:
                 self._files.unlink(segment.path)
 
-    def _sure(self) -> int:
-        """Up to where the cursor may speak: with `always` of nothing that may not be on disk."""
-        return self.durable if self.options.durable == "always" else self._appended
+    def _state(self) -> State:
+        """What the cursor is to remember: with `always` nothing of what may not be on disk."""
+        last = self.durable if self.options.durable == "always" else self._appended
+        return self._ledger.state(last, self._writer.serial)
 
     def _reserve(self, count: int = 0) -> None:
         """Take numbers ahead, on disk before the first of them is given out. Not under the lock."""
         before = self._ledger.reserved
         self._ledger.reserved = self._appended + count + _RESERVE
-        self._ledger.touch()
+        self._ledger.dirty = True
         try:
             self.checkpoint()
         except SpoolError:
