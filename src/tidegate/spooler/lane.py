@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Final, NamedTuple, final
+from typing import Final, final
 
 from tidegate.core.bounds import Bounds, Stock
 from tidegate.core.errands import Errand, Look, Publish, Release, Renew, Say, Take
@@ -25,13 +25,13 @@ from tidegate.settings import spool as settings
 from tidegate.spooler.bell import Bell
 from tidegate.spooler.coordinators.coordinator import Coordinator, CoordinatorLost
 from tidegate.spooler.courier import Courier, Sinks, Tally
+from tidegate.spooler.door.keeper import Accepted, Refused
 from tidegate.spooler.keep import Keep
-from tidegate.spooler.log.committer import Ack
 from tidegate.spooler.record import Record
 from tidegate.spooler.shelf import Shelf
 from tidegate.units import MILLISECOND, SECOND, Instant
 
-__all__ = ["Full", "Lane"]
+__all__ = ["Lane"]
 
 _FRESH: Final = 50 * MILLISECOND  # a narrow bound must not fill between two looks
 _LEAST: Final = 10 * MILLISECOND  # between two errands that nobody has woken
@@ -39,13 +39,6 @@ _PEACE: Final = 2  # looks are so many times rarer while nothing waits, and none
 _SMOOTH: Final = 0.2  # of the last second, in a rate that a person reads
 
 _log: Final = logging.getLogger("tidegate.spool")
-
-
-class Full(NamedTuple):
-    """Nothing was kept; `retry_after` in nanoseconds, None if it would never be."""
-
-    why: str
-    retry_after: int | None
 
 
 @final
@@ -105,7 +98,7 @@ class Lane:
 
     # What comes in.
 
-    async def accept(self, records: Sequence[Record]) -> Ack | Full:
+    async def accept(self, records: Sequence[Record]) -> Accepted | Refused:
         """Keep all of these or none; answers when they are as durable as the lane says."""
         now = current().now()
         size = sum(len(record.value) + len(record.key) for record in records)
@@ -113,7 +106,7 @@ class Lane:
         no = self.bounds.try_accept(now, size, len(records))
         if no is not None:
             self.refused += len(records)
-            return Full(no.why, self.bounds.retry_after(now) if no.passes else None)
+            return Refused(no.why, self.bounds.retry_after(now) if no.passes else None)
         time = self.keep.now()
         stamped = [Record(record.value, record.key, time) for record in records]
         self._coming += size
@@ -125,22 +118,22 @@ class Lane:
             self.refused += len(records)
             if self.keep.full:
                 self.bounds.on_no_space(now)
-            return Full(str(full), self.bounds.retry_after(now))
+            return Refused(str(full), self.bounds.retry_after(now))
         finally:
             self._coming -= size
             self._coming_records -= len(records)
         self.accepted += len(records)
         self.replay.on_live(current().now(), size)
-        return ack
+        return Accepted(ack.first, ack.durable)
 
-    def refuses(self) -> Full | None:
+    def refuses(self) -> Refused | None:
         """Why nothing is taken now; None if something is."""
         now = current().now()
         self._look(now)
         no = self.bounds.full
         if no is None:
             return None
-        return Full(no.why, self.bounds.retry_after(now) if no.passes else None)
+        return Refused(no.why, self.bounds.retry_after(now) if no.passes else None)
 
     def on_grown(self) -> None:
         """There is more to read."""

@@ -26,7 +26,7 @@ from tidegate.spooler.coordinators.choose import open_coordinator
 from tidegate.spooler.courier import Sinks
 from tidegate.spooler.door.keeper import Accepted, Refused
 from tidegate.spooler.keep import DiskKeep
-from tidegate.spooler.lane import Full, Lane
+from tidegate.spooler.lane import Lane
 from tidegate.spooler.lane_status import lane_status
 from tidegate.spooler.record import Record
 from tidegate.spooler.sinks.choose import open_sink
@@ -105,15 +105,11 @@ class Spool:
 
     def refuses(self, lane: str) -> Refused | None:
         """Why this lane takes nothing now; None if it does."""
-        full = self._lanes[lane].refuses()
-        return None if full is None else Refused(full.why, full.retry_after)
+        return self._lanes[lane].refuses()
 
     async def accept(self, lane: str, records: Sequence[Record]) -> Accepted | Refused:
         """Keep all of these, durably, or none."""
-        answer = await self._lanes[lane].accept(records)
-        if isinstance(answer, Full):
-            return Refused(answer.why, answer.retry_after)
-        return Accepted(answer.first, answer.durable)
+        return await self._lanes[lane].accept(records)
 
     def status(self) -> SpoolStatus:
         """What there is to know now."""

@@ -15,7 +15,8 @@ from tidegate.settings import spool as settings
 from tidegate.spooler.bell import Bell
 from tidegate.spooler.coordinators.alone import Alone
 from tidegate.spooler.courier import Sinks
-from tidegate.spooler.lane import Full, Lane
+from tidegate.spooler.door.keeper import Refused
+from tidegate.spooler.lane import Lane
 from tidegate.spooler.record import Batch, Record
 from tidegate.spooler.sinks.sink import Sent
 from tidegate.testing import ManualClock, run
@@ -292,7 +293,7 @@ def test_a_full_lane_refuses_says_when_to_come_again_and_takes_records_when_ther
         assert full is not None
         assert full.retry_after is not None
         assert SECOND <= full.retry_after <= 300 * SECOND
-        assert isinstance(await rig.lane.accept([Record(b"y")]), Full)
+        assert isinstance(await rig.lane.accept([Record(b"y")]), Refused)
         rig.heal()
         await asyncio.sleep(300)
         assert rig.lane.refuses() is None
