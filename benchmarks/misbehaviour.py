@@ -8,6 +8,7 @@ after 0.2 s. `tests/integration/test_misbehaviour.py` holds our own answers.
 """
 
 import asyncio
+import datetime as dt
 import gc
 import logging
 import subprocess
@@ -17,10 +18,11 @@ import time
 import tracemalloc
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 from overhead import ENVIRONMENT, prepare
 
@@ -34,13 +36,14 @@ class Peer(NamedTuple):
     """`plain` and `tasks` make a fresh breaker and give its decorator; None: it has no such."""
 
     name: str
-    plain: Callable[[], Callable[[Callable[..., Any]], Callable[..., Any]]]
+    plain: Callable[[], Callable[[Callable[..., Any]], Callable[..., Any]]] | None
     tasks: Callable[[], Callable[[Callable[..., Any]], Callable[..., Awaitable[Any]]]] | None
 
 
 def peers() -> list[Peer]:
     import aiobreaker
     import circuitbreaker
+    import hyx.circuitbreaker
     import interlock
     import nopanic
     import purgatory
@@ -92,12 +95,18 @@ def peers() -> list[Peer]:
     def purgatory_tasks() -> Any:
         return purgatory.AsyncCircuitBreakerFactory(5, AGAIN_S)(name())
 
+    def theirs_hyx() -> Any:
+        return hyx.circuitbreaker.consecutive_breaker(
+            failure_threshold=5, recovery_time_secs=AGAIN_S, recovery_threshold=1
+        )
+
     return [
         Peer("tidegate", ours, ours),
         Peer("pybreaker", theirs_pybreaker, theirs_pybreaker),
         Peer("circuitbreaker", theirs_circuitbreaker, theirs_circuitbreaker),
         Peer("aiobreaker", theirs_aiobreaker, theirs_aiobreaker),
         Peer("purgatory", purgatory_plain, purgatory_tasks),
+        Peer("hyx", None, theirs_hyx),
         Peer("pyresilience", theirs_pyresilience, theirs_pyresilience),
         Peer("nopanic", theirs_nopanic, theirs_nopanic),
         Peer("interlock", theirs_interlock, theirs_interlock),
@@ -110,6 +119,7 @@ def fails() -> None:
 
 def threads_together(peer: Peer) -> str:
     """Of eight threads in a call of 50 ms, the most that were in it at once."""
+    assert peer.plain is not None
     inside, most, lock = 0, 0, threading.Lock()
 
     def call() -> None:
@@ -228,6 +238,7 @@ async def a_hung_probe(peer: Peer) -> str:
 
 
 def bytes_of_a_refusal(peer: Peer) -> str:
+    assert peer.plain is not None
     guarded = peer.plain()(fails)
 
     def call() -> None:
@@ -250,6 +261,37 @@ def bytes_of_a_refusal(peer: Peer) -> str:
     return f"{max(0, left) / count:.0f}"
 
 
+class Tomorrow(dt.datetime):
+    """What a library reads as now, after the wall clock was set a day ahead."""
+
+    @classmethod
+    def now(cls, tz: dt.tzinfo | None = None) -> dt.datetime:
+        return dt.datetime.now(tz) + dt.timedelta(days=1)
+
+    @classmethod
+    def utcnow(cls) -> dt.datetime:
+        return cls.now(dt.UTC).replace(tzinfo=None)
+
+
+async def a_step_of_the_wall_clock(peer: Peer) -> str:
+    """Set a day ahead just after the circuit has opened: is somebody let in?"""
+    target = Target(peer)
+    if not await target.open():
+        return "-"
+    now, wall = time.time() + 86_400, time.time
+    with ExitStack() as patches:
+        patches.enter_context(mock.patch.object(time, "time", return_value=now))
+        for name, module in list(sys.modules.items()):
+            if name.split(".")[0] != peer.name:
+                continue
+            for key, value in list(vars(module).items()):
+                if value is dt.datetime:
+                    patches.enter_context(mock.patch.object(module, key, Tomorrow))
+                elif value is wall:
+                    patches.enter_context(mock.patch.object(module, key, return_value=now))
+        return "half-opens it" if await target.is_let_in() else "nothing"
+
+
 QUESTIONS: list[tuple[str, Callable[[Peer], Any]]] = [
     ("8 threads: in at once", threads_together),
     ("opens for async def", coroutine_functions_open),
@@ -258,13 +300,14 @@ QUESTIONS: list[tuple[str, Callable[[Peer], Any]]] = [
     ("late success while open", a_late_success),
     ("probes that hang for ever", a_hung_probe),
     ("bytes kept per refusal", bytes_of_a_refusal),
+    ("a step of the wall clock", a_step_of_the_wall_clock),
 ]
 
 
 def asked(question: Callable[[Peer], Any], peer: Peer) -> str:
     if asyncio.iscoroutinefunction(question):
         return "-" if peer.tasks is None else str(asyncio.run(question(peer)))
-    return str(question(peer))
+    return "-" if peer.plain is None else str(question(peer))
 
 
 def main() -> None:
