@@ -1,8 +1,8 @@
 """How is a plain function guarded, in whatever thread it runs?
 
 `guarded` is the flat path: one look at what is inherited, and where there is nothing to decide no
-lock at all (`core/leaves.py`). Else `_asked` takes one to get in and one to get out. Neither knows of
-retries. Whatever does not succeed at once goes on in `_carry_on`, the twin of the one in `aio`.
+lock at all (`core/leaves.py`). Else `_asked` takes one to get in and one to get out. Neither knows
+of retries. Whatever does not succeed at once goes on in `_carry_on`, the twin of the one in `aio`.
 
 A function that blocks cannot be interrupted. It runs on past its timeout, unless an adapter has
 set the socket's; what it returns then counts as TIMEOUT, and is used only if whoever waits still
