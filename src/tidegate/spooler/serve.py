@@ -29,7 +29,7 @@ try:
 except ModuleNotFoundError as error:
     raise missing_extra(error, "spool") from None
 
-__all__ = ["serve"]
+__all__ = ["bound", "serve"]
 
 _BACKLOG: Final = 1024
 
@@ -49,7 +49,7 @@ def serve(spool: Settings, base: Path, announce: Callable[[str], None]) -> int:
             " 127.0.0.1",
             path=("spool", "listen"),
         )
-    listener = _bound(host, port)
+    listener = bound(host, port)
     with listener:
         return asyncio.run(_serve(spool, base, listener, token, announce))
 
@@ -110,10 +110,14 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that listens there; InputError in one sentence if none can."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(f"cannot listen on {host}:{port}: {reason}") from None
+    # An answer is written in two pieces, and asyncio sends the second at once (TCP_NODELAY) only
+    # where a socket says that it is TCP's: else it waits for 40 ms, for the client's late ACK.
+    return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, listener.detach())
