@@ -191,14 +191,16 @@ def _chart(lane: LaneResult, key: str) -> Markup:
     The way beside it is cut at three times what the sink takes, else nothing else would be seen.
     """
     way, other = lane.ways[0], lane.ways[1]
-    size = max(1, math.ceil(len(way.sent) / charts.POINTS_MOST))
-    every = size * (way.seconds[1] - way.seconds[0] if len(way.seconds) > 1 else 1.0)
-    takes = [min(way.capacity[i : i + size]) for i in range(0, len(way.capacity), size)]
+    step = way.seconds[1] - way.seconds[0] if len(way.seconds) > 1 else 1.0
+    shown = _shown(way, other, step)
+    size = max(1, math.ceil(shown / charts.POINTS_MOST))
+    every = size * step
+    takes = [min(way.capacity[i : i + size]) for i in range(0, shown, size)]
     beside = [_sent_at(other, point * every) for point in range(len(takes))]
     top = 3 * max(takes)
     series = [
         Series("the sink could take", "offered", takes, _times),
-        Series(f"sent, {way.way}", "goodput", _cut(_highest(way.sent, size), top), _times),
+        Series(f"sent, {way.way}", "goodput", _cut(_highest(way.sent[:shown], size), top), _times),
         Series(f"sent, {other.way}", "attempts", _cut(beside, top), _times),
     ]
     return charts.overlay(
@@ -212,6 +214,14 @@ def _chart(lane: LaneResult, key: str) -> Markup:
         f" {duration(every)}, drawn up to {_times(top)}.",
         every=every,
     )
+
+
+def _shown(way: LaneWay, other: LaneWay, step: float) -> int:
+    """How many points: until a little after both are done, or all where one is not."""
+    if way.drained is None or other.drained is None:
+        return len(way.sent)
+    both = max(way.drained.value, other.drained.value)
+    return min(len(way.sent), max(2, math.ceil(1.25 * both / step)))
 
 
 def _times(value: float) -> str:

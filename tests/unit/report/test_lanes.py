@@ -121,6 +121,15 @@ def test_no_line_is_wider_than_the_screen() -> None:
         assert all(len(line) <= width for line in lines if not line.startswith("repeat"))
 
 
+def test_the_curve_ends_a_little_after_the_replays() -> None:
+    short = lane(fails=False)
+    done = [replace(one, drained=measure(100, "s")) for one in short.ways]
+    whole, cut = html.render(of(lane())), html.render(of(replace(short, ways=done)))
+    assert ">478s<" not in cut
+    assert ">124s<" in cut
+    assert ">476s<" in whole
+
+
 def test_the_page_has_the_table_the_curve_and_no_markup_from_a_name() -> None:
     page = html.render(of(lane("<script>alert(1)</script>")))
     assert "<script" not in page
