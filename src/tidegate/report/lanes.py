@@ -177,7 +177,8 @@ def _price(way: LaneWay) -> tuple[Cell, ...]:
 def _agreed(measure: Measure) -> str:
     """A figure with its spread, if there is one at three digits."""
     short = _short(measure)
-    told = figure(short)
+    # A share has a form of its own: rounded twice, 4.05 % would be 4.1 % here and 4 % there.
+    told = figure(measure if measure.unit == "share" else short)
     return told.partition(" (")[0] if short.low == short.high else told
 
 
