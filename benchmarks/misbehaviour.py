@@ -8,6 +8,7 @@ after 0.2 s. `tests/integration/test_misbehaviour.py` holds our own answers.
 """
 
 import asyncio
+import itertools
 import datetime as dt
 import gc
 import logging
@@ -54,12 +55,10 @@ def peers() -> list[Peer]:
     from tidegate.settings.policies import Breaker
     from tidegate.units import MILLISECOND
 
-    made = 0
+    numbers = itertools.count(1)
 
     def name() -> str:
-        nonlocal made
-        made += 1
-        return f"misbehaviour {made}"
+        return f"misbehaviour {next(numbers)}"
 
     def ours() -> Any:
         pause = 200 * MILLISECOND
