@@ -8,9 +8,9 @@ after 0.2 s. `tests/integration/test_misbehaviour.py` holds our own answers.
 """
 
 import asyncio
-import itertools
 import datetime as dt
 import gc
+import itertools
 import logging
 import subprocess
 import sys
