@@ -288,7 +288,8 @@ class Committer:
                 self._sync()
         if now - self._last_remembered >= _REMEMBER_EVERY:
             self._last_remembered = now
-            with suppress(SpoolError):  # `Usage.trouble` says so
+            with suppress(OSError, SpoolError):  # `Usage.trouble` says so
+                self._log.make_room()
                 self._log.checkpoint()
         if self._full and now >= self._next_probe:
             if self._log.has_room(_PROBE):

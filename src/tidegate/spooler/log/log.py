@@ -39,6 +39,7 @@ _RESERVE: Final = 1 << 20
 power may lose the numbers that were given out, and none of them must ever name another record:
 after it the log goes on above all that it may have given out (as PostgreSQL's sequences do)."""
 _PROBE: Final = "probe"
+_WORTH: Final = 1 << 20  # bytes of a file that it is worth to begin another for
 _REAL: Final = Files()
 
 
@@ -319,6 +320,21 @@ class Log:
                     self._reader.forget(segment)
             for segment in gone:
                 self._unlink(segment)
+
+    def make_room(self) -> None:
+        """Let go of the file that is written to, where the disk has less left than it takes.
+
+        Only of one in which all is delivered. Else a small disk stays full of what nobody waits
+        for: a record finds no room, and only a record would end the file. It goes with the next
+        `checkpoint`.
+        """
+        free = self.space().free
+        with self._writing, self._lock:
+            tail = self._writer.tail
+            if tail is None or tail.size < _WORTH or tail.size <= free:
+                return
+            if self._writer.settled and not self._ledger.pending.meets(tail.first, tail.last):
+                self._remove(tail)
 
     def has_room(self, size: int) -> bool:
         """Whether so many bytes can be written: tried, since quotas and limits tell nobody."""

@@ -126,6 +126,11 @@ class Writer:
         elif tail not in self._dirty:
             self._dirty.append(tail)
 
+    @property
+    def settled(self) -> bool:
+        """Whether no sync has to see to any file."""
+        return not self._dirty or self._options.durable == "never"
+
     def drop(self, segment: Segment) -> None:
         """Have nothing more to do with a segment; its file is the caller's."""
         self.segments.remove(segment)
