@@ -82,7 +82,7 @@ class _Gathered:
 class Reader:
     """Reads one log. Used by one thread at a time."""
 
-    __slots__ = ("_codec", "_damage", "_files", "_handle", "_kept", "_log", "_open", "_positions")
+    __slots__ = ("_codec", "_files", "_handle", "_kept", "_log", "_open", "_positions")
 
     def __init__(self, files: Files, codec: Codec, log: int) -> None:
         self._files: Final = files
@@ -92,7 +92,6 @@ class Reader:
         self._handle = -1
         self._positions: dict[int, tuple[int, int]] = {}  # number: segment, offset of its frame
         self._kept: tuple[Segment, Head, list[Record]] | None = None  # a frame read in part
-        self._damage: set[tuple[int, int]] = set()  # what was counted: segment, offset
 
     def read(self, segments: Sequence[Segment], wanted: Wanted) -> Found:
         """The next records that follow each other without a gap."""
@@ -113,7 +112,7 @@ class Reader:
                 try:
                     records = decode(frame, self._codec)
                 except DamagedError:
-                    self._count(segment, head.offset)
+                    segment.damage.add(head.offset)
                     continue
                 if not self._take(segment, head, records, got):
                     return got.found()
@@ -144,7 +143,6 @@ class Reader:
             self._kept = None
         serial = segment.serial
         self._positions = {n: at for n, at in self._positions.items() if at[0] != serial}
-        self._damage = {place for place in self._damage if place[0] != serial}
 
     def clear(self) -> None:
         """Files have changed under the reader: it knows nothing any more."""
@@ -166,7 +164,7 @@ class Reader:
         place = Place(self._log, segment.serial)
         for found in walk(self._bytes, start, segment.end, place, window=size + _HEADERS_WINDOW):
             if isinstance(found, Damage):
-                self._count(segment, found.start)
+                segment.damage.add(found.start)
             elif found.head.kind == RECORDS:
                 yield found
 
@@ -197,12 +195,6 @@ class Reader:
         if len(self._positions) > _POSITIONS_MAX:
             del self._positions[next(iter(self._positions))]
 
-    def _count(self, segment: Segment, offset: int) -> None:
-        place = (segment.serial, offset)
-        if place not in self._damage:
-            self._damage.add(place)
-            segment.damaged += 1
-
     def _use(self, segment: Segment) -> bool:
         """Have this segment's file open; False if somebody has taken it away."""
         if self._open is not segment:
@@ -210,7 +202,7 @@ class Reader:
             try:
                 self._handle = self._files.open(segment.path)
             except FileNotFoundError:
-                self._count(segment, 0)
+                segment.damage.add(0)
                 return False
             self._open = segment
         return True

@@ -58,7 +58,8 @@ class Recovery(NamedTuple):
         if self.aside:
             said.append(f"moved aside as unreadable: {', '.join(self.aside)}")
         if self.damaged:
-            said.append(f"damaged in {self.damaged} places")
+            where = "one place" if self.damaged == 1 else f"{self.damaged} places"
+            said.append(f"damaged in {where}")
         if self.missing:
             said.append(f"{self.missing} records are missing")
         if self.torn:

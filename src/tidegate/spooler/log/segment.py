@@ -42,7 +42,7 @@ class Segment:
     """One file: where it is, which numbers it has, how long it is."""
 
     __slots__ = (
-        "damaged",
+        "damage",
         "end",
         "first",
         "flags",
@@ -74,8 +74,13 @@ class Segment:
         self.sealed = False
         self.synced = self.synced_last = 0  # how much of it is known to be on disk, up to which
         self.handle = -1  # to write; -1 when nothing more is written
-        self.damaged = 0  # stretches of bytes that are no whole frame, as far as was seen
+        self.damage: set[int] = set()  # where bytes begin that are no whole frame, as was seen
         self.torn = 0  # bytes after the last whole frame
+
+    @property
+    def damaged(self) -> int:
+        """How many stretches of bytes are no whole frame, as far as was seen."""
+        return len(self.damage)
 
     def take(self, head: Head) -> None:
         """A frame with this header stands at `end` now, or further on."""
@@ -145,7 +150,7 @@ def load(files: Files, path: Path, serial: int, log: int) -> tuple[Segment, list
         segment.torn = segment.size - segment.end
         while damage and damage[-1].start >= segment.end:
             damage.pop()
-    segment.damaged = len(damage)
+    segment.damage = {one.start for one in damage}
     return segment, damage
 
 

@@ -321,6 +321,21 @@ def test_what_cannot_be_read_back_is_passed_over_and_counted() -> None:
     assert log.usage().lost == {"damaged": 10}
 
 
+def test_damage_that_opening_has_seen_is_not_counted_again_when_it_is_read() -> None:
+    files = SimulatedFiles()
+    log = Log.open(LANE, LogOptions(), files)
+    for start in range(0, 30, 10):
+        log.append(some(10, start=start))
+    log.sync()
+    [path] = [path for path in files.files if path.suffix == ".seg"]
+    files.files[path].data[1500] ^= 1
+    log = Log.open(LANE, LogOptions(), files.after_kill())
+    assert log.usage().damaged == 1
+    assert [*all_of(log)] == [*range(1, 11), *range(21, 31)]
+    assert (log.usage().lost, log.usage().damaged) == ({"damaged": 10}, 1)
+    log.close()
+
+
 def test_a_sector_that_cannot_be_read_costs_what_is_in_it() -> None:
     files = SimulatedFiles()
     log = Log.open(LANE, LogOptions(frame=1000), files)
