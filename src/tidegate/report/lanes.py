@@ -70,7 +70,8 @@ def _lane(lane: LaneResult, width: int, *, alone: bool) -> list[str]:
     told = [] if alone else hang(f"{lane.verdict.upper()}", sentence(lane.says), width, _LABEL)
     told += table.head()
     told += [line for row in rows for line in table.row((*row, ""))]
-    told += hang("  spread", _spread(lane.ways[0]), width, _LABEL)
+    for way in lane.ways[:1]:
+        told += hang("  spread", _spread(way), width, _LABEL)
     told += hang("  plan", "; ".join(clean(said) for said in lane.plan.says), width, _LABEL)
     if lane.fix:
         told += hang("  cure", sentence(lane.fix), width, _LABEL)
@@ -103,7 +104,7 @@ def _spread(way: LaneWay) -> str:
     told = [f"peak {figure(_short(way.peak))}", f"live lost {lost}"]
     if way.drained is not None:
         told.append(f"gone after {figure(_short(way.drained))}")
-    return f"{way.way}: {', '.join(told)} of the runs"
+    return f"{clean(way.way)}: {', '.join(told)} of the runs"
 
 
 def _short(measure: Measure) -> Measure:
@@ -149,7 +150,7 @@ def _article(lane: LaneResult, key: str) -> Markup:
         el("p", sentence(lane.says)),
         harm,
         price,
-        _chart(lane, f"{key}-run"),
+        *([_chart(lane, f"{key}-run")] if _can_be_drawn(lane.ways) else []),
         blocks.facts(_facts(lane.plan)),
         el("ul", *(el("li", sentence(said)) for said in lane.plan.says)),
         *_cure(lane),
@@ -184,6 +185,15 @@ def _agreed(measure: Measure) -> str:
 
 def _named(way: LaneWay) -> Cell:
     return el("strong", way.way) if way.configured else way.way
+
+
+def _can_be_drawn(ways: Sequence[LaneWay]) -> bool:
+    """Whether there are two to be seen beside each other, point by point."""
+    return len(ways) > 1 and all(
+        len(way.seconds) == len(way.sent) == len(way.capacity) > 1
+        and way.seconds[0] < way.seconds[1]
+        for way in ways[:2]
+    )
 
 
 def _chart(lane: LaneResult, key: str) -> Markup:
