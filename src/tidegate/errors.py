@@ -4,6 +4,7 @@ TidegateError
     SettingsError        a setting or a system file is wrong: where, what was expected, nearest key
     InputError           any other input (traces, arguments) that cannot be read
     InvariantError       the simulator found a broken promise: a bug of ours, with seed and instant
+    MissingExtra         a package is not installed: the message says which extra brings it
     WorkerLost           a process that was simulating is gone: killed, or out of memory
     Rejected             a guarded call that was never sent: which dependency, why, until when
         CircuitOpen          the dependency is failing, or is being tried again with care
@@ -31,6 +32,7 @@ __all__ = [
     "InputError",
     "InvariantError",
     "LimitExceeded",
+    "MissingExtra",
     "RateLimited",
     "Rejected",
     "SettingsError",
@@ -204,11 +206,13 @@ def _deadline_exceeded(dependency: str, sent: bool) -> DeadlineExceeded:
     return DeadlineExceeded(dependency, sent=sent)
 
 
-def missing_extra(
-    error: ModuleNotFoundError, extra: str, what: str = "this"
-) -> ModuleNotFoundError:
+class MissingExtra(TidegateError, ModuleNotFoundError):
+    """Something needs a package that is not installed; the message says which extra brings it."""
+
+
+def missing_extra(error: ModuleNotFoundError, extra: str, what: str = "this") -> MissingExtra:
     """What to raise where `error` says that a module of this extra is not installed."""
-    return ModuleNotFoundError(
+    return MissingExtra(
         f"{what} needs the package of {error.name}: pip install 'tidegate[{extra}]'",
         name=error.name,
     )

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from tidegate._version import __version__
 from tidegate.cli import check, hold, init, lab, schema, spool, status
-from tidegate.errors import InputError, SettingsError, SpoolError, WorkerLost
+from tidegate.errors import InputError, MissingExtra, SettingsError, SpoolError, WorkerLost
 
 __all__ = ["build_parser", "main"]
 
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code: int = arguments.run(arguments)
         sys.stdout.flush()
-    except (SettingsError, InputError, SpoolError) as error:
+    except (SettingsError, InputError, SpoolError, MissingExtra) as error:
         print(f"tidegate: {_visible(str(error))}", file=sys.stderr)
         return 2
     except WorkerLost as error:

@@ -5,8 +5,10 @@ sink can bear. One process has a door and some lanes; a lane is one log on disk 
 same records configure the simulator, so `check` reads what `tidegate spool run` obeys.
 """
 
+import re
 from typing import ClassVar, Final, Literal, get_args
 
+from tidegate.errors import SettingsError
 from tidegate.settings.policies import Breaker, Settings
 from tidegate.settings.rules import finite, one_of, refuse, whole
 from tidegate.units import (
@@ -43,6 +45,12 @@ LaneOrder = Literal["live", "kept"]
 Speed = Literal["gentle", "normal", "fast", "at_once"]
 Lost = Literal["stop", "slow"]
 
+# A lane's name is that of a folder and of a path; both names are in the ids of records.
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_NO_NAME: Final = (
+    "expected a name of letters, digits, dots, dashes and underscores, at most 100 of them and a"
+    " letter or a digit first, found {!r:.60}"
+)
 _COUNT_MAX: Final = 1_000_000_000
 _SIZE: Final = "a size from 1kB to 1,000,000TB"
 _FRAME_MAX: Final = 64 * 10**6
@@ -291,5 +299,10 @@ class Spool(Settings, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not self.lanes:
             raise refuse("lanes", "at least one lane", {})
+        for name in self.lanes:
+            if not _NAME.fullmatch(name):
+                raise SettingsError(_NO_NAME.format(name), path=("lanes", name))
+        if self.collector is not None and not _NAME.fullmatch(self.collector):
+            raise SettingsError(_NO_NAME.format(self.collector), path=("collector",))
         if sum(lane.share for lane in self.lanes.values()) > 1:
             raise refuse("lanes", "shares of the disk that add up to at most 100%", "more")

@@ -73,3 +73,12 @@ def test_shares_of_the_disk_are_at_most_the_disk() -> None:
     half = Lane(to="file:a", share=0.6)
     with pytest.raises(SettingsError, match="add up to at most 100%"):
         Spool(lanes={"a": half, "b": half})
+
+
+@pytest.mark.parametrize("name", ["..", "a/b", "", ".hidden", "a b", "a\nb", "ü", "x" * 101])
+def test_a_name_that_is_no_folder_and_no_path_is_refused(name: str) -> None:
+    with pytest.raises(SettingsError, match="expected a name of letters") as refused:
+        Spool(lanes={name: LANE})
+    assert len(str(refused.value)) < 400
+    with pytest.raises(SettingsError, match="expected a name of letters"):
+        Spool(lanes={"events": LANE}, collector=name)
