@@ -1,4 +1,4 @@
-"""`tidegate spool run` with a Kafka sink, without the package for it: "a bug of ours", exit code 3."""
+"""A Kafka sink without the package for it: `spool run` said "a bug of ours", exit code 3."""
 
 import sys
 from pathlib import Path
